@@ -150,6 +150,17 @@ test("the address says all that is chosen: reloading and going back lead to the 
   });
 });
 
+test("the address is written while runs go on", async () => {
+  await play("#scenario=snoop&seeds=1", {}, async (page) => {
+    await page.fill('label:has-text("Seeds") input', "50");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".results").getAttribute("aria-busy") === "true");
+    await page.getByRole("button", { name: "Dark colours" }).click();
+    await page.waitForFunction(() => location.hash.includes("theme=dark"));
+    assert.equal(await page.getAttribute(".results", "aria-busy"), "true");
+  });
+});
+
 test("the first view can be had again from the list, and a link says whom it reaches", async () => {
   await play("", {}, async (page) => {
     const senders = () => page.$$eval('section[aria-labelledby="senders-title"] .chip > span', (chips) => chips.map((chip) => chip.textContent));

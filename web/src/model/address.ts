@@ -8,8 +8,8 @@ import { READY } from "./ready";
 import { pack, unpack, type Shared } from "./share";
 import { AS_WRITTEN, MOST_SEEDS, MOST_SENDERS, get, listen, open, pool, refresh, sendersOf, update, type Given, type State, type View } from "./store";
 
-/** Between a change and the address that says it, in ms: browsers allow few changes in a second. */
-const DELAY = 300;
+/** Between a change and the address that says it, in ms: browsers allow 100 changes in 30 s. */
+const DELAY = 400;
 /** A longer text stays out of the address bar; the link that is copied has it all the same. */
 const LONGEST = 100_000;
 const VIEWS: View[] = ["play", "replay", "explore"];
@@ -221,14 +221,18 @@ export async function start(): Promise<void> {
   };
   await show();
   let timer: number | undefined;
+  // Later changes do not put it off: runs that go on change the state all the time.
   const later = () => {
-    window.clearTimeout(timer);
-    timer = window.setTimeout(() => void write(), DELAY);
+    timer ??= window.setTimeout(() => {
+      timer = undefined;
+      void write();
+    }, DELAY);
   };
   listen(later);
   clock.listen(later);
   window.addEventListener("popstate", () => {
     window.clearTimeout(timer);
+    timer = undefined;
     void show();
   });
 }
