@@ -43,6 +43,7 @@ export async function view(...words) {
   const server = spawn(LASTHOP, ["view", "--no-browser", ...words], { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
   const address = await new Promise((resolve, reject) => {
     createInterface({ input: server.stdout }).once("line", resolve);
+    server.once("error", reject);
     server.once("exit", (code) => reject(new Error(`lasthop view ended with ${code}`)));
   });
   const end = () =>
