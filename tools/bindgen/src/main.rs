@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .input_path(module)
         .web(true)?
         .typescript(true)
+        .remove_name_section(true)
         .omit_default_module_path(true)
         .generate(folder)?)
 }
