@@ -30,13 +30,20 @@ export interface Verdict {
   text: string;
 }
 
+/** Lengths of transfers, by the groups of their columns in the totals. */
+const LENGTHS = ["small", "middle", "large"];
+
+function metricOf(column: Column, by: string, name: string, ending = "", link = ""): Metric {
+  const [more, less, times] = [column.more, column.less, column.times].map((words) => words.replace("{link}", link)) as [string, string, string];
+  return { name, label: column.label + ending, unit: column.unit, column, by, share: column.share, more, less, times };
+}
+
 /** What senders are compared by, in the order of the command, what not every run has last; `link` is the one that counts as the bottleneck. */
 export function comparedMetrics(columns: Column[], link: string): Metric[] {
   const name = link === "" || link === "bottleneck" ? "the bottleneck" : link;
   const make = (column: Column, by: string, key: string): Metric => {
     const ending = column.table === "totals" ? "" : by === "bottleneck" ? ` at ${name}` : by === "mean" ? ", mean of flows" : "";
-    const [more, less, times] = [column.more, column.less, column.times].map((words) => words.replace("{link}", name)) as [string, string, string];
-    return { name: key, label: column.label + ending, unit: column.unit, column, by, share: column.share, more, less, times };
+    return metricOf(column, by, key, ending, name);
   };
   const of = (table: string) => columns.filter((column) => column.table === table && column.compared);
   const all = [
@@ -48,7 +55,8 @@ export function comparedMetrics(columns: Column[], link: string): Metric[] {
   return [...all.filter((one) => !isOptional(one)), ...all.filter(isOptional)];
 }
 
-function valueOf(column: Column, row: Record<string, unknown>): number | null {
+/** What a row of results has in a column, or null. */
+export function valueOf(column: Column, row: Record<string, unknown>): number | null {
   let value: unknown = row;
   for (const key of column.path) value = value && typeof value === "object" ? (value as Record<string, unknown>)[key] : null;
   if (value && typeof value === "object") return sum(Object.values(value as Record<string, number>));
@@ -95,6 +103,8 @@ export function prefixFor(size: number, unit: string, share = false): [number, s
 export class Comparison {
   readonly bottleneck: string;
   readonly metrics: Metric[];
+  /** Of transfers by their length, if they are of several: shown, and not compared. */
+  readonly lengths: Metric[];
   readonly same: boolean;
 
   constructor(
@@ -107,6 +117,7 @@ export class Comparison {
     this.same = [...runs.values()].every((records) => records.length > 1 && new Set(records.map((one) => one.fingerprint)).size === 1);
     const has = (metric: Metric) => this.senders.some((sender) => this.values(sender, metric).some((value) => value !== null));
     this.metrics = comparedMetrics(columns, this.bottleneck).filter(has);
+    this.lengths = columns.filter((column) => column.table === "totals" && LENGTHS.includes(column.group ?? "")).map((column) => metricOf(column, "mean", column.name)).filter(has);
   }
 
   get senders(): string[] {

@@ -10,6 +10,7 @@ import { marksOf, meaningOf, type Mark } from "../model/marks";
 import { choose, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
 import { Chart, nearer } from "../ui/chart";
+import { Flows } from "./flows";
 import { Happened } from "./happened";
 import { PathPicture } from "./path";
 
@@ -141,7 +142,7 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
             </tr>
           </thead>
           <tbody>
-            {comparison.metrics.map((metric) => {
+            {[...comparison.metrics, ...comparison.lengths].map((metric) => {
               const [factor, shown] = unit(metric);
               return (
                 <tr key={metric.name}>
@@ -304,6 +305,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
       {comparison && has("figures") && (
         <div class="findings">
           <Figures comparison={comparison} style={style} />
+          <Flows comparison={comparison} style={style} />
         </div>
       )}
     </div>
