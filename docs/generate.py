@@ -41,6 +41,8 @@ DECLARED = re.compile(
 
 #: Where the reference pages of senders lie; nothing else does.
 SENDERS = "docs/reference/senders"
+#: In place of a number.
+RANDOM = "#/$defs/random-value"
 #: Where the reference pages of helpers in the network lie; nothing else does.
 HELPERS = "docs/reference/helpers"
 LAWS = ROOT / "crates" / "lasthop-cc" / "src"
@@ -204,6 +206,11 @@ def scenario_page(schema: Schema) -> str:
         "# Scenario: every key",
         NOTE,
         "Keys in bold must be given. [Write a scenario](../how-to/write-a-scenario.md) shows them in use.",
+        (
+            "Wherever a number or a quantity may stand, a [random value](#random-value) may, but for what "
+            "says what a run is made of: its length, seed, limits and measurements, and numbers of flows, "
+            "hosts and stations."
+        ),
         "## Top level",
         *keys_table(schema),
     ]
@@ -303,7 +310,9 @@ def value_of(declared: Schema) -> str:  # noqa: PLR0911 - one return for each fo
     if "enum" in declared:
         return ", ".join(f'`"{one}"`' for one in declared["enum"])
     if "anyOf" in declared:
-        return " or ".join(value_of(one) for one in declared["anyOf"])
+        # The page says once that nearly any number may be random.
+        forms = [one for one in declared["anyOf"] if one.get("$ref") != RANDOM]
+        return " or ".join(value_of(one) for one in forms)
     if "items" in declared:
         return f"list of {value_of(declared['items'])}"
     if "examples" in declared:

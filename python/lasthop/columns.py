@@ -27,6 +27,9 @@ BOTTLENECK = "bottleneck_"
 THE_BOTTLENECK = "the bottleneck"
 #: In the name of a column that stands for several: their number.
 X = "<x>"
+#: How the columns with what a scenario left to chance begin, and how their names end with which unit.
+DRAWN = "drawn_"
+DRAWN_UNITS = {"_bit_s": "bit/s", "_s": "s", "_bytes": "bytes", "_packets": "packets"}
 #: Types of columns, as Polars calls them.
 TYPES = {
     "count": "Int64",
@@ -117,7 +120,18 @@ class Column:
         """Return one of the columns that this one stands for."""
         name = self.name.replace(X, x)
         label, heading = self.label.replace(X, x), self.heading.replace(X, x)
-        return replace(self, name=name, path=(*self.path[:-1], name), label=label, heading=heading)
+        # The names of random values end with their units.
+        drawn = (unit for ending, unit in DRAWN_UNITS.items() if name.endswith(ending))
+        unit = next(drawn, "") if name.startswith(DRAWN) else self.unit
+        return replace(
+            self,
+            name=name,
+            path=(*self.path[:-1], name),
+            label=label,
+            heading=heading,
+            unit=unit,
+            group=None if self.group is None else self.group.replace(X, x),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 18
 #: More keys than these are not offered at once.
 OFFERED_MAX = 100
+#: What may stand in place of a number.
+RANDOM = "#/$defs/random-value"
 #: Tables within tables that are looked into: no key lies deeper.
 DEPTH_MAX = 10
 
@@ -142,6 +144,8 @@ def _variants(node: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Map
         yield from _variants(known[node["$ref"].rpartition("/")[2]], known)
         return
     others = [one for kind in ("oneOf", "anyOf", "allOf") for one in node.get(kind, [])]
+    # Nearly every number may be random: its keys would hide all others.
+    others = [one for one in others if one.get("$ref") != RANDOM]
     if not others or "properties" in node:
         yield node
     for one in others:

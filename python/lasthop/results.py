@@ -348,7 +348,8 @@ class Runs(Shown, Sequence[Run]):
         """One row per seed: the sums over all flows."""
         rows = _native.ArrowTable.concat([arrow_of(run.table("runs")) for run in self._runs])
         totals = [name for name in columns.declared("totals") if name in rows.columns]
-        return frame_of(rows.select(["seed", "fingerprint", "wall_s", *totals]))
+        drawn = [name for name in rows.columns if name.startswith(columns.DRAWN)]
+        return frame_of(rows.select(["seed", "fingerprint", "wall_s", *totals, *drawn]))
 
     def table(self, name: str) -> _native.ArrowTable:
         """Return the rows of every run in one table, behind their seed; see `Run.table`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich import box
@@ -109,6 +110,7 @@ def runs_table(runs: Runs) -> RenderableType:
         *_part_tables(records),
         *_loss_tables(records),
         _links_table(records),
+        *_drawn_tables(records),
         *_remarks(records),
     ]
     # How fast it went is no news of what is as fast as real time, and no such run repeats another.
@@ -645,6 +647,29 @@ def _length_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]
         found = [column for of in known if (column := columns.find("totals", f"{of}_{name}")) is not None]
         values = [stats.estimate(column.of(record["totals"]) for record in records) for column in found]
         parts.append(_numbers(found[0], values, heading))
+    return [Wide(parts)]
+
+
+def _drawn_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """Show what the scenario left to chance, over seeds and flows."""
+    rows = [(name, record[name]) for record in records for name in ("totals", "flows")]
+    drawn: dict[Column, list[float]] = defaultdict(list)
+    for table, given in rows:
+        for row in given if isinstance(given, list) else [given]:
+            for name in row:
+                if name.startswith(columns.DRAWN) and (column := columns.find(table, name)) is not None:
+                    drawn[column].append(row[name])
+    if not drawn:
+        return []
+    names = [column.name.removeprefix(columns.DRAWN) for column in drawn]
+    parts = [
+        TableColumn("drawn", names),
+        TableColumn("values", [f"{len(one)}" for one in drawn.values()], "right"),
+    ]
+    figures: dict[str, Callable[[list[float]], float]] = {"least": min, "mean": fmean, "most": max}
+    for heading, of in figures.items():
+        texts = [quantity(of(values), column.unit) for column, values in drawn.items()]
+        parts.append(TableColumn(heading, texts, "right"))
     return [Wide(parts)]
 
 

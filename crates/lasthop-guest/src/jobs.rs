@@ -72,6 +72,7 @@ fn emulation(
     (windows, capture): (bool, bool),
 ) -> Result<Value, Box<dyn std::error::Error>> {
     let scenario = Scenario::parse_with(scenario, Format::Json, ("scenario", Files::Given(files)), &[], &[])?;
+    let scenario = scenario.seeded(seed)?;
     let order = Order {
         seed,
         main: None,

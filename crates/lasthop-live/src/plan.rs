@@ -9,7 +9,7 @@ use lasthop_cc::host::KERNEL;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    FlowPlan, LinkPlan, Middlebox, Plan, Profile, Relay, Start, TcpConfig, Traffic, Transport,
+    Drawn, FlowPlan, LinkPlan, Middlebox, Plan, Profile, Relay, Start, TcpConfig, Traffic, Transport,
 };
 use lasthop_net::routing::Routes;
 use lasthop_sim::pcapng::address;
@@ -141,6 +141,7 @@ impl LivePlan {
             links: scenario.links.iter().map(without_answers).collect(),
             processing_time: Span::ZERO,
             history: None,
+            drawn: Drawn { run: scenario.drawn.run.clone(), ..Drawn::default() },
             ..scenario.clone()
         };
         Ok(LivePlan { plan, hosts, pairs, proxies })

@@ -16,6 +16,7 @@ mod spool;
 mod statistics;
 mod tables;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
@@ -175,7 +176,8 @@ impl Plan {
         seed: u64,
         count: usize,
     ) -> PyResult<Option<arrow::ArrowTable>> {
-        let flows = &self.scenario.plan().flows;
+        let scenario = self.scenario.seeded(seed).map_err(|error| scenario_error(&error))?;
+        let flows = &scenario.plan().flows;
         let flow =
             flows.get(flow).ok_or_else(|| PyValueError::new_err(format!("there is no flow {flow}")))?;
         py.detach(|| tables::frames(flow, seed, count))
@@ -199,17 +201,17 @@ impl Plan {
     }
 
     /// When which direction of a link is down in a run with this seed: name, start and end in seconds.
-    fn outages(&self, py: Python<'_>, seed: u64) -> Vec<(String, f64, f64)> {
-        let plan = self.scenario.plan();
+    fn outages(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<(String, f64, f64)>> {
+        let scenario = self.scenario.seeded(seed).map_err(|error| scenario_error(&error))?;
+        let plan = scenario.plan();
         let world = py.detach(|| World::new(plan, seed, Recording::default()));
         let names =
             plan.links.iter().flat_map(|link| [link.name.clone(), format!("{} (reverse)", link.name)]);
-        let down = names.zip(&world.network.links);
-        down.flat_map(|(name, link)| {
+        let down = names.zip(&world.network.links).flat_map(|(name, link)| {
             let spans = link.outages().iter();
             spans.map(move |(start, end)| (name.clone(), start.seconds(), end.seconds())).collect::<Vec<_>>()
-        })
-        .collect()
+        });
+        Ok(down.collect())
     }
 
     /// Room at the head of each direction of a link, in packets; `None` for a limit in bytes, or none.
@@ -526,6 +528,14 @@ fn run(
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
     let recording = Recording { series, trace, frames: frames.unwrap_or(trace) };
+    // What is random has the values of this seed, in the run and in its tables.
+    let plan = match plan.get().scenario.seeded(seed).map_err(|error| scenario_error(&error))? {
+        Cow::Borrowed(_) => plan,
+        Cow::Owned(scenario) => {
+            let classes = plan.get().classes.iter().map(|class| class.clone_ref(py)).collect();
+            Py::new(py, Plan { scenario, classes })?
+        }
+    };
     let Plan { scenario, classes } = plan.get();
     let (watched, watch) = (!classes.is_empty())
         .then(|| senders::watched(scenario.plan(), classes, &progress))

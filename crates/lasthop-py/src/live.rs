@@ -49,8 +49,8 @@ pub(crate) fn emulate(
     let (others, captures) = (others.unwrap_or_default(), captures.unwrap_or_default());
     let captures = (captures, snaplen);
     let wanted = Wanted { seed, main, others, kernel, budget_s, mark, recording, captures, nested, outside };
-    let scenario = &plan.get().scenario;
-    let (text, summary, plan, recorded) = py.detach(|| run(scenario, wanted, &progress))?;
+    let scenario = plan.get().scenario.seeded(seed).map_err(|error| crate::scenario_error(&error))?;
+    let (text, summary, plan, recorded) = py.detach(|| run(&scenario, wanted, &progress))?;
     let plan = Py::new(py, Plan { scenario: scenario.with_plan(plan), classes: Vec::new() })?;
     Ok((text, RunResult { summary, recorded: Some((recording, recorded)), plan }))
 }

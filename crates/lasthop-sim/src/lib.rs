@@ -12,6 +12,7 @@ mod call;
 pub mod capture;
 pub mod columns;
 pub mod datagrams;
+mod draws;
 pub mod link_trace;
 pub mod pcapng;
 pub mod run;

@@ -31,6 +31,7 @@ use crate::columns;
 pub use crate::columns::Causes;
 use crate::columns::devices::{Counters, DeviceSummary};
 use crate::columns::{About, Column, Context, Field, Kind, Value};
+pub use crate::draws::{FlowDraws, RunDraws};
 
 columns! {
     /// One run.
@@ -210,6 +211,10 @@ columns! {
         loss_over_sent: Option<f64> = About::share("packet loss rate, share of sent").lower();
         /// mean of the shares of time in which playing stood still
         stall_share: Option<f64> = About::share("share of time stalled").lower();
+        /// what the scenario left to chance: the number drawn for the run at this path of keys, whose ending is its
+        /// unit
+        #[serde(flatten)]
+        drawn: RunDraws = About::new("", "drawn: <x>").rare();
     }
 }
 
@@ -319,6 +324,10 @@ columns! {
         /// only with a table `[history]`: windows of earlier connections that the flow could start from
         #[serde(skip_serializing_if = "Option::is_none")]
         history_samples: Option<usize> = About::new("", "windows known").sum().rare();
+        /// what the scenario left to chance: the number drawn for this flow at this path of keys, whose ending is its
+        /// unit
+        #[serde(flatten)]
+        drawn: FlowDraws = About::new("", "drawn for the flow: <x>").mean().rare();
     }
 }
 
@@ -690,6 +699,7 @@ impl Summary {
                 summary.join_connections(plan, world, index, measured);
                 summary.transfer_bytes = world.length_of(index);
                 summary.history_samples = plan.history.as_ref().and(sender.report().history_samples);
+                summary.drawn = FlowDraws(plan.drawn.flows.get(&index).cloned().unwrap_or_default());
                 summary.loss_verdicts = network.verdicts(index).as_ref().map(LossVerdicts::new);
                 summary
             })
@@ -734,6 +744,7 @@ impl Summary {
             delayed_rate: mean(&flows, |realtime| realtime.delayed_rate),
             loss_over_sent: mean(&flows, |realtime| realtime.loss_over_sent),
             stall_share: mean(&flows, |realtime| realtime.stall_share),
+            drawn: RunDraws(plan.drawn.run.clone()),
             ..Totals::default()
         };
         totals.add_up(plan, &flows);
@@ -867,6 +878,7 @@ impl FlowSummary {
             player: None,
             web: None,
             history_samples: None,
+            drawn: FlowDraws::default(),
             completion_s: completed.zip(sent.first).map(|(end, start)| end.since(start).seconds()),
             transfer_bytes: None,
             reset_s: report.reset.map(lasthop_core::time::Time::seconds),

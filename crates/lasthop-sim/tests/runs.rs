@@ -35,6 +35,7 @@ mod pcapng;
 mod player;
 mod properties;
 mod radio_signals;
+mod random;
 mod rate_laws;
 mod realtime;
 mod recorder;

@@ -1,6 +1,7 @@
 //! What JavaScript calls. Errors are JSON texts: `kind`, `message`, and for scenarios `place` and `text`, as the
 //! command line prints it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use js_sys::{Float64Array, Function, Object, Reflect};
@@ -31,7 +32,8 @@ pub fn version() -> String {
 /// The JSON schema of scenarios.
 #[wasm_bindgen]
 pub fn schema() -> String {
-    scenario::schema()
+    // A form has fields for values, and none for distributions.
+    scenario::plain_schema()
 }
 
 /// Every helper in the network with its keys, as JSON.
@@ -118,6 +120,11 @@ impl Scenario {
         }
     }
 
+    /// The scenario of a run with this seed; where that is refused, the run says why.
+    fn seeded(&self, seed: u64) -> Cow<'_, scenario::Scenario> {
+        self.inner.seeded(seed).unwrap_or(Cow::Borrowed(&self.inner))
+    }
+
     /// The network and the flows as JSON.
     pub fn describe(&self) -> String {
         describe::scenario(&self.inner).to_string()
@@ -131,12 +138,12 @@ impl Scenario {
 
     /// When which direction is down in a run with this seed, as JSON.
     pub fn outages(&self, seed: u64) -> String {
-        describe::outages(self.inner.plan(), seed).to_string()
+        describe::outages(self.seeded(seed).plan(), seed).to_string()
     }
 
     /// When which host changes its access point in a run with this seed, as JSON.
     pub fn handoffs(&self, seed: u64) -> String {
-        describe::handoffs(self.inner.plan(), seed).to_string()
+        describe::handoffs(self.seeded(seed).plan(), seed).to_string()
     }
 
     /// Runs it and keeps series. `told` hears the simulated seconds now and then; if it answers with something true, it
@@ -148,7 +155,8 @@ impl Scenario {
         flow_columns: Vec<String>,
         link_columns: Vec<String>,
     ) -> Result<Run, JsValue> {
-        let plan = self.inner.plan();
+        let scenario = self.inner.seeded(seed).map_err(|error| refused("run", error))?;
+        let plan = scenario.plan();
         let mut tell = |seconds: f64, rows: &Rows| {
             // What a page throws at news of progress does not concern the run.
             if told.call1(&JsValue::NULL, &seconds.into()).is_ok_and(|answer| answer.is_truthy()) {
@@ -175,7 +183,8 @@ impl Scenario {
         most: usize,
         told: &Function,
     ) -> Result<Replay, JsValue> {
-        let mut plan = self.inner.plan().clone();
+        let scenario = self.inner.seeded(seed).map_err(|error| refused("run", error))?;
+        let mut plan = scenario.plan().clone();
         plan.warmup = lasthop_core::time::Span::ZERO;
         let at = |seconds: f64| Time((seconds.max(0.0) * 1e9) as u64);
         let mut tell = teller(told);

@@ -244,12 +244,13 @@ impl Network {
 
     fn parse(text: &str, format: Format, seed: u64) -> Result<Network, Error> {
         let files = std::path::Path::new("");
-        Network::of_plan(Scenario::parse_network(text, format, ("scenario", files))?.into_plan(), seed)
+        let scenario = Scenario::parse_network(text, format, ("scenario", files))?;
+        Network::of_plan(scenario.seeded(seed)?.into_owned().into_plan(), seed)
     }
 
     /// The network of a scenario's file, TOML or JSON.
     pub fn open(path: impl AsRef<std::path::Path>, seed: u64) -> Result<Network, Error> {
-        Network::of_plan(Scenario::load_network(path)?.into_plan(), seed)
+        Network::of_plan(Scenario::load_network(path)?.seeded(seed)?.into_owned().into_plan(), seed)
     }
 
     fn of_plan(plan: Plan, seed: u64) -> Result<Network, Error> {

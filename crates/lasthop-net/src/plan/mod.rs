@@ -7,6 +7,7 @@ mod link;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
@@ -79,6 +80,24 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
     /// The history of paths, if the run keeps one.
     pub history: Option<HistoryPlan>,
+    /// What the scenario left to chance.
+    pub drawn: Drawn,
+}
+
+/// Numbers of a plan that were drawn for its run: what each is called, with its unit (of the SI), and the value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drawn {
+    /// Once for the run.
+    pub run: Vec<(String, f64)>,
+    /// For a flow, by its number; only flows that have some.
+    pub flows: BTreeMap<usize, Vec<(String, f64)>>,
+}
+
+impl Drawn {
+    /// Whether nothing was left to chance.
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.flows.is_empty()
+    }
 }
 
 impl Plan {

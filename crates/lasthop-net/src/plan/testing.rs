@@ -2,7 +2,7 @@
 //! 10 ms.
 
 use super::{
-    Direction, FlowPlan, Ftp, Limits, LinkPlan, Percentiles, Plan, Profile, Start, TcpConfig, Traffic,
+    Direction, Drawn, FlowPlan, Ftp, Limits, LinkPlan, Percentiles, Plan, Profile, Start, TcpConfig, Traffic,
     Transport, UdpConfig,
 };
 use std::sync::Arc;
@@ -66,5 +66,6 @@ pub(crate) fn plan(nodes: usize, links: Vec<LinkPlan>, flows: Vec<FlowPlan>) -> 
         roaming: Vec::new(),
         flows,
         history: None,
+        drawn: Drawn::default(),
     }
 }

@@ -54,14 +54,21 @@ impl Size {
 
     /// The length of one transfer: whole bytes, at least one.
     pub fn draw(&self, stream: &mut Stream) -> u64 {
-        let bytes = match self {
-            Size::Constant(bytes) => return *bytes,
+        if let Size::Constant(bytes) = self {
+            return *bytes;
+        }
+        (self.sample(stream).round() as u64).clamp(1, LONGEST)
+    }
+
+    /// A draw that is neither rounded nor cut off.
+    pub fn sample(&self, stream: &mut Stream) -> f64 {
+        match self {
+            Size::Constant(bytes) => *bytes as f64,
             Size::Exponential { mean } => stream.exponential(*mean),
             Size::Pareto { scale, shape } => scale * libm::pow(1.0 - stream.uniform(), -1.0 / shape),
             Size::LogNormal { median, sigma } => median * libm::exp(sigma * stream.normal()),
             Size::Measured(points) => quantile(points, stream.uniform()),
-        };
-        (bytes.round() as u64).clamp(1, LONGEST)
+        }
     }
 }
 

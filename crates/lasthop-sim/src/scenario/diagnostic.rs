@@ -20,6 +20,7 @@ const NAMES_SHOWN: usize = 24;
 pub struct ScenarioError {
     message: String,
     place: String,
+    remedy: String,
     text: String,
 }
 
@@ -34,6 +35,17 @@ impl ScenarioError {
         &self.place
     }
 
+    /// What to do about it.
+    pub(super) fn remedy(&self) -> &str {
+        &self.remedy
+    }
+
+    /// The same of a scenario whose random values are those of a seed.
+    pub(super) fn with_seed(mut self, seed: u64) -> ScenarioError {
+        let _ = write!(self.text, "\n     with what the seed {seed} draws");
+        self
+    }
+
     /// An error about a whole file.
     pub(super) fn of_file(file: &str, message: String, remedy: &str) -> ScenarioError {
         ScenarioError::without_line(file.to_owned(), message, remedy)
@@ -41,7 +53,7 @@ impl ScenarioError {
 
     fn without_line(place: String, message: String, remedy: &str) -> ScenarioError {
         let text = format!("scenario error: {message}\n  at {place}\n     {remedy}");
-        ScenarioError { message, place, text }
+        ScenarioError { message, place, remedy: remedy.to_owned(), text }
     }
 }
 
@@ -141,7 +153,7 @@ impl Source<'_> {
         let gutter = " ".repeat(number.len());
         let indent = " ".repeat(column - 1 - first);
         let _ = write!(text, "{gutter} | {indent}{} {remedy}", "^".repeat(width));
-        ScenarioError { message, place, text }
+        ScenarioError { message, place, remedy: remedy.to_owned(), text }
     }
 }
 

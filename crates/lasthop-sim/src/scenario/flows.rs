@@ -15,6 +15,7 @@ use super::arrivals::{self, Load, Times};
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
 use super::input_file::InputFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
+use super::random::Draws;
 use super::reader::{Checked, Item, Reader};
 use super::realtime::Settings;
 use super::split::Splits;
@@ -31,6 +32,8 @@ pub(super) struct FlowTable<'n> {
     count: usize,
     /// How many pairs of hosts they take in turn, where the network has pairs.
     hosts: usize,
+    /// The delays of their access links: one for all, or one for each; none if that of the topology stays.
+    delays: Vec<Span>,
 }
 
 /// Opens the `[[flows]]` tables and counts the pairs of hosts that they want, before anything is made of them.
@@ -52,7 +55,7 @@ pub(super) fn open<'n>(root: &Reader<'n>) -> Result<(Vec<FlowTable<'n>>, u64)> {
         };
         total += hosts;
         check_number(&table, total)?;
-        tables.push(FlowTable { table, count: count as usize, hosts: hosts as usize });
+        tables.push(FlowTable { table, count: count as usize, hosts: hosts as usize, delays: Vec::new() });
     }
     Ok((tables, total))
 }
@@ -79,6 +82,7 @@ pub(super) fn read<'n>(
     tables: &mut [FlowTable<'n>],
     shared: &Shared<'n>,
     run: &Run<'_>,
+    draws: &mut Draws<'_>,
     files: &mut InputFiles<'_>,
 ) -> Result<Vec<FlowPlan>> {
     let wanted: usize = tables.iter().map(|flow| flow.hosts).sum();
@@ -95,14 +99,11 @@ pub(super) fn read<'n>(
     let mut names = BTreeSet::new();
     let mut arrived: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reroutes_of_all = 0;
-    for (flow, ends) in tables.iter_mut().zip(ends) {
+    // How many flows of each name there were, for what is drawn for each.
+    let mut namesakes: BTreeMap<&str, usize> = BTreeMap::new();
+    for (entry, (flow, ends)) in tables.iter_mut().zip(ends).enumerate() {
         let table = flow.table;
-        let transport = match table.value("transport")? {
-            Checked::Transport(node) => shared.transport(table.source, node)?,
-            _ => panic!("`transport` is declared as a transport"),
-        };
-        let transport = with_reader(&table, transport)?;
-        let traffic = traffic::read(&table, &transport, files)?;
+        let (transport, traffic) = offers(&table, shared, files)?;
         let hosts = match ends {
             Ends::Nodes(source, sink) => vec![(source, sink)],
             Ends::NextPair { reverse } => {
@@ -116,6 +117,8 @@ pub(super) fn read<'n>(
             }
         };
         check_path(&table, &transport, &traffic, hosts[0], &paths)?;
+        check_lengths(&table, draws, entry)?;
+        flow.delays.extend(table.span_if("delay")?);
         let slowest = paths.slowest(hosts[0]);
         let load = Load { transport: &transport, traffic: &traffic, slowest };
         let Times { start, stop, count, listed } = arrivals::times(&table, run.duration, &load, files)?;
@@ -123,24 +126,19 @@ pub(super) fn read<'n>(
         check_number(&table, (flows.len() + flow.count) as u64)?;
         check_load(&table, (&transport, &traffic), flow.count, (&start, stop), run)?;
         let base = table.text("name")?;
-        // Flows that arrive draw their lengths from streams of their names: a class in front must not change these.
-        let before = if arrivals::arrive(&table)? {
-            let all = arrived.entry(base).or_insert(0);
-            *all += flow.count;
-            *all - flow.count
-        } else {
-            flows.len()
-        };
+        let before = earlier_flows(&table, flow.count, &mut arrived, flows.len())?;
+        let earlier = namesakes.entry(base).or_insert(0);
+        if draws.varies(entry) {
+            flow.delays.clear();
+        }
+        let arrive = listed.is_some() || matches!(start, Start::After(_));
         // Between the same nodes all copies have the same later paths.
         let (mut lead, mut later) = ((0, 0), Vec::new());
         for copy in 0..flow.count {
             let number = before + copy + 1;
             let lone = flow.count == 1 && (table.has("name") || is_lone);
             let name = if lone { base.to_owned() } else { format!("{base}-{number}") };
-            if !names.insert(name.clone()) {
-                let message = format!("two flows are called {}", quoted(&name));
-                return Err(table.error("name", message, "give each flow its own name"));
-            }
+            take_name(&table, &name, &mut names)?;
             let (source, sink) = hosts[copy % hosts.len()];
             let arrival = listed.as_ref().map(|listed| listed[copy]);
             let start = arrival.map_or_else(|| start.clone(), |arrival| Start::At(Time(arrival.after.0)));
@@ -157,7 +155,7 @@ pub(super) fn read<'n>(
                 let message = format!("more than {MOST_REROUTES_OF_ALL} changes of paths in all");
                 return Err(table.error("reroute", message, "list fewer, or lower count"));
             }
-            flows.push(FlowPlan {
+            let mut plan = FlowPlan {
                 name,
                 source,
                 sink,
@@ -173,12 +171,100 @@ pub(super) fn read<'n>(
                 reroutes: later.clone(),
                 relay: None,
                 exchange: None,
-            });
+            };
+            if draws.varies(entry) {
+                *earlier += 1;
+                let drawn = draws.flow(entry, *earlier, flows.len())?;
+                let own = Reader::open(table.source, table.table, "flows", &drawn)?;
+                vary(&own, &mut plan, arrive, (shared, run, &paths, &numbers), files)?;
+                flow.delays.extend(own.span_if("delay")?);
+            }
+            flows.push(plan);
         }
     }
     run.realtime.check(&flows)?;
     connect(tables, &mut flows, &mut names)?;
     Ok(flows)
+}
+
+/// How many flows come before those of a table, as their numbers count them.
+fn earlier_flows<'n>(
+    table: &Reader<'n>,
+    count: usize,
+    arrived: &mut BTreeMap<&'n str, usize>,
+    flows: usize,
+) -> Result<usize> {
+    // Flows that arrive draw their lengths from streams of their names: a class in front must not change these.
+    if !arrivals::arrive(table)? {
+        return Ok(flows);
+    }
+    let all = arrived.entry(table.text("name")?).or_insert(0);
+    *all += count;
+    Ok(*all - count)
+}
+
+fn take_name(table: &Reader<'_>, name: &str, names: &mut BTreeSet<String>) -> Result<()> {
+    if names.insert(name.to_owned()) {
+        return Ok(());
+    }
+    let message = format!("two flows are called {}", quoted(name));
+    Err(table.error("name", message, "give each flow its own name"))
+}
+
+/// What the application of a flow offers, and to which transport.
+fn offers(
+    table: &Reader<'_>,
+    shared: &Shared<'_>,
+    files: &mut InputFiles<'_>,
+) -> Result<(Transport, Traffic)> {
+    let transport = match table.value("transport")? {
+        Checked::Transport(node) => shared.transport(table.source, node)?,
+        _ => panic!("`transport` is declared as a transport"),
+    };
+    let transport = with_reader(table, transport)?;
+    let traffic = traffic::read(table, &transport, files)?;
+    Ok((transport, traffic))
+}
+
+/// Gives a flow what was drawn for it alone: `own` is its table with that. Flows that `arrive` have their times.
+fn vary(
+    own: &Reader<'_>,
+    plan: &mut FlowPlan,
+    arrive: bool,
+    (shared, run, paths, numbers): (&Shared<'_>, &Run<'_>, &Paths<'_>, &BTreeMap<&str, usize>),
+    files: &mut InputFiles<'_>,
+) -> Result<()> {
+    let ends = (plan.source, plan.sink);
+    let (transport, traffic) = offers(own, shared, files)?;
+    if !arrive {
+        let load = Load { transport: &transport, traffic: &traffic, slowest: ("", f64::INFINITY) };
+        let times = arrivals::times(own, run.duration, &load, files)?;
+        (plan.start, plan.stop) = (times.start, times.stop);
+    }
+    // A file that lists arrivals may say how long transfers are.
+    if own.has("traffic") || !arrive {
+        plan.traffic = traffic;
+    }
+    plan.transport = transport;
+    check_path(own, &plan.transport, &plan.traffic, ends, paths)?;
+    check_load(own, (&plan.transport, &plan.traffic), 1, (&plan.start, plan.stop), run)?;
+    plan.realtime = run.realtime.of_flow(&plan.traffic).filter(|_| plan.transport.stack().is_none());
+    plan.dscp = own.integer("dscp")? as u8;
+    plan.reroutes = reroutes(own, ends, paths, numbers)?;
+    check_reroutes(own, &plan.transport, &plan.traffic, &plan.reroutes, paths)
+}
+
+/// Refuses a load where the mean length of transfers differs from flow to flow.
+fn check_lengths(table: &Reader<'_>, draws: &Draws<'_>, entry: usize) -> Result<()> {
+    if let Checked::Table(start) = table.value("start")?
+        && start.has("load")
+        && draws.varies_in(entry, "traffic")
+    {
+        let message = "load counts on one mean length, and traffic is drawn for each flow".to_owned();
+        let remedy = "write every in place of load, or traffic = { kind = \"transfer\", ... }";
+        return Err(start.error("load", message, remedy));
+    }
+    Ok(())
 }
 
 /// Adds the connections of clients behind all flows that the scenario names: two flows for each, of which the answers
@@ -242,9 +328,9 @@ pub(super) fn delay(tables: &[FlowTable<'_>], flows: &[FlowPlan], network: &mut 
     for flow in tables {
         let (own, behind) = rest.split_at(flow.count);
         rest = behind;
-        let Some(delay) = flow.table.span_if("delay")? else { continue };
         let error = |message, remedy: &str| Err(flow.table.error("delay", message, remedy));
-        for plan in own {
+        // One that all have, or each its own.
+        for (plan, &delay) in own.iter().zip(flow.delays.iter().cycle()) {
             let Some(link) = network.access_link(plan.source) else {
                 let message = "delay is for flows between the ends of a dumbbell".to_owned();
                 return error(message, "write it at the links of the network");

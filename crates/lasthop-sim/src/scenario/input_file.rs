@@ -37,6 +37,29 @@ impl<'a> From<&'a Path> for Files<'a> {
     }
 }
 
+/// The same, kept with a scenario.
+#[derive(Debug)]
+pub(super) enum Kept {
+    In(PathBuf),
+    Given(BTreeMap<String, String>),
+}
+
+impl Kept {
+    pub(super) fn new(files: Files<'_>) -> Kept {
+        match files {
+            Files::In(folder) => Kept::In(folder.to_owned()),
+            Files::Given(texts) => Kept::Given(texts.clone()),
+        }
+    }
+
+    pub(super) fn files(&self) -> Files<'_> {
+        match self {
+            Kept::In(folder) => Files::In(folder),
+            Kept::Given(texts) => Files::Given(texts),
+        }
+    }
+}
+
 /// The files of one scenario.
 pub(super) struct InputFiles<'a> {
     /// Where they are.

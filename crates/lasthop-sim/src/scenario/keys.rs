@@ -51,6 +51,8 @@ pub(super) enum Kind {
     Duration { min: Span, max: Span },
     /// A data rate such as `"10 Mbit/s"`, never zero.
     Rate,
+    /// A number, or a quantity of whatever kind: a parameter of a random variable.
+    Value,
     /// A size such as `"1000 B"`.
     Size { min: u64, max: u64 },
     /// A window: `"64 packets"`, or a size that is turned into full packets.
@@ -125,6 +127,8 @@ pub(super) struct Key {
     pub(super) remedy: Option<&'static str>,
     /// For a key of TCP: how it is applied to a connection and shown as a default.
     pub(super) tcp: Option<TcpKey>,
+    /// Whether it says what a run is made of, which is never random.
+    pub(super) fixed: bool,
 }
 
 /// How a key acts on a TCP connection.
@@ -139,12 +143,18 @@ pub(super) struct TcpKey {
 impl Key {
     /// An optional key without a default.
     pub(super) const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, kind, doc, default: None, required: false, remedy: None, tcp: None }
+        Key { name, kind, doc, default: None, required: false, remedy: None, tcp: None, fixed: false }
     }
 
     /// With the value when absent, as TOML.
     pub(super) const fn default(mut self, default: &'static str) -> Key {
         self.default = Some(default);
+        self
+    }
+
+    /// A key whose value no distribution gives.
+    pub(super) const fn fixed(mut self) -> Key {
+        self.fixed = true;
         self
     }
 
@@ -216,6 +226,17 @@ impl Tagged {
 }
 
 impl Kind {
+    /// Whether it may hold a number or a quantity, and so a random one.
+    pub(super) fn is_numeric(&self) -> bool {
+        match self {
+            Kind::OrTable(short, _) => short.is_numeric(),
+            kind => {
+                matches!(kind, Kind::Integer { .. } | Kind::Number { .. } | Kind::Measured { .. })
+                    || !kind.dimensions().is_empty()
+            }
+        }
+    }
+
     /// The dimensions of a quantity: the first is the usual one.
     pub(super) fn dimensions(&self) -> &'static [&'static Dimension] {
         match self {
@@ -239,7 +260,7 @@ impl Kind {
             Kind::Number { .. } | Kind::Measured { .. } => "0.5",
             Kind::Probability => "0.01",
             Kind::Duration { .. } => "\"60 s\"",
-            Kind::Rate => "\"10 Mbit/s\"",
+            Kind::Value | Kind::Rate => "\"10 Mbit/s\"",
             Kind::Size { .. } => "\"1000 B\"",
             Kind::Window { .. } => "\"64 packets\"",
             Kind::Room => "\"30 packets\"",
@@ -259,6 +280,7 @@ impl Kind {
             Kind::Switch => "true or false".to_owned(),
             Kind::Integer { .. } => "a whole number".to_owned(),
             Kind::Number { .. } => "a number".to_owned(),
+            Kind::Value => format!("a number, or a quantity such as {}", self.example()),
             Kind::Measured { unit, .. } => format!("a number, in {unit}"),
             Kind::Choice(names) => format!("one of {}", super::diagnostic::listed(&names())),
             Kind::Table(table) => format!("a table with the keys {}", key_names(table)),
@@ -299,9 +321,10 @@ pub(super) static ROOT: Table = Table {
             Kind::Text,
             "Name shown in results. Default: the name of the file without its ending.",
         ),
-        Key::new("duration", SOME_TIME, "Simulated length of the run.").required(),
+        Key::new("duration", SOME_TIME, "Simulated length of the run.").required().fixed(),
         Key::new("warmup", ANY_TIME, "Measurements start here; what happens before does not count.")
-            .default("\"0 s\""),
+            .default("\"0 s\"")
+            .fixed(),
         Key::new(
             "processing_time",
             ANY_TIME,
@@ -311,7 +334,7 @@ pub(super) static ROOT: Table = Table {
              once.",
         )
         .default("\"0 s\""),
-        Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1"),
+        Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1").fixed(),
         Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
         Key::new("topology", Kind::Tagged(&TOPOLOGY), "Nodes and links.")
@@ -370,8 +393,9 @@ static LIMITS: Table = Table {
             Kind::Integer { min: 1, max: 1_000_000_000_000_000 },
             "Maximum number of events in one run.",
         )
-        .default("100_000_000_000"),
-        Key::new("wall_time", SOME_TIME, "Maximum wall-clock time of one run.").default("\"1 h\""),
+        .default("100_000_000_000")
+        .fixed(),
+        Key::new("wall_time", SOME_TIME, "Maximum wall-clock time of one run.").default("\"1 h\"").fixed(),
     ]],
     partial: false,
 };
@@ -385,7 +409,8 @@ static MEASURE: Table = Table {
             Kind::Duration { min: Span::from_nanos(1_000), max: LONGEST },
             "Interval of the optional time series.",
         )
-        .default("\"100 ms\""),
+        .default("\"100 ms\"")
+        .fixed(),
         Key::new(
             "percentiles",
             Kind::Choice(|| vec!["sketch", "exact"]),
@@ -433,7 +458,8 @@ static DUMBBELL: Table = Table {
             "pairs",
             Kind::Integer { min: 1, max: MOST_FLOWS },
             "Number of sources and of sinks. Default: as many as flows.",
-        ),
+        )
+        .fixed(),
     ]],
     partial: false,
 };
@@ -482,7 +508,8 @@ static WLAN: Table = Table {
             "stations",
             Kind::Integer { min: 1, max: MOST_STATIONS },
             "Number of stations. Default: as many as flows.",
-        ),
+        )
+        .fixed(),
         Key::new(
             "radius",
             METRES,
@@ -508,7 +535,8 @@ static TWO_CELLS: Table = Table {
             "stations",
             Kind::Integer { min: 1, max: MOST_STATIONS },
             "Number of stations of each cell. Default: as many as flows.",
-        ),
+        )
+        .fixed(),
         Key::new(
             "radius",
             METRES,
@@ -1954,13 +1982,13 @@ static FLOW: Table = Table {
             "count",
             Kind::Integer { min: 1, max: MOST_FLOWS },
             "Number of such flows. Default: 1, or with arrivals as many as there is time for.",
-        ),
+        ).fixed(),
         Key::new(
             "hosts",
             Kind::Integer { min: 1, max: MOST_FLOWS },
             "Of a dumbbell, wlan or two cells: how many pairs (stations) these flows take in turn. Default: one for \
              each flow, with arrivals one for all.",
-        ),
+        ).fixed(),
         Key::new(
             "source",
             Kind::Text,

@@ -25,6 +25,7 @@ mod keys;
 mod link;
 mod overrides;
 mod queue;
+mod random;
 mod rate;
 mod reader;
 mod realtime;
@@ -44,6 +45,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -61,8 +63,9 @@ pub(crate) use diagnostic::suggest;
 use diagnostic::{Place, Source, nearest};
 pub use input_file::Files;
 use input_file::InputFiles;
+use random::Draws;
 use reader::Reader;
-pub use schema::{helpers, schema};
+pub use schema::{helpers, plain_schema, schema};
 pub use stack::{STACKS, Stack};
 pub use trace_file::Way;
 pub use transport::{OwnTransport, OwnTransportError};
@@ -92,6 +95,20 @@ pub struct Scenario {
     plan: Plan,
     json: String,
     input_files: Vec<PathBuf>,
+    /// What it is read from again for the values of another seed, if it has some that are random.
+    random: Option<Arc<Written>>,
+}
+
+/// A scenario as it was written, overrides included, with all that reading it takes.
+#[derive(Debug)]
+struct Written {
+    root: Node,
+    name: String,
+    file: Option<String>,
+    text: String,
+    overrides: Vec<(String, String)>,
+    files: input_file::Kept,
+    own: Option<Vec<OwnTransport>>,
 }
 
 impl Scenario {
@@ -161,6 +178,24 @@ impl Scenario {
     /// The same of the file at `path`.
     pub fn load_network(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
         load(path.as_ref(), &[], Flows::Optional)
+    }
+
+    /// The scenario with the random values of a run with this seed; the same if it has none. It was read with those of
+    /// its own seed. An error says that some values do not go together.
+    pub fn seeded(&self, seed: u64) -> Result<Cow<'_, Scenario>, ScenarioError> {
+        let Some(written) = self.random.as_ref().filter(|_| self.plan.seed != seed) else {
+            return Ok(Cow::Borrowed(self));
+        };
+        let source =
+            Source { file: written.file.as_deref(), text: &written.text, overrides: &written.overrides };
+        let flows = written.own.as_deref().map_or(Flows::Optional, Flows::Needed);
+        let mut files = InputFiles::new(written.files.files());
+        let plan = plan(&written.root, &source, &written.name, (flows, Some(seed)), &mut files);
+        let mut plan = plan.map_err(|error| error.with_seed(seed))?;
+        if let (Some(history), Some(known)) = (&mut plan.history, &self.plan.history) {
+            history.snapshot.clone_from(&known.snapshot);
+        }
+        Ok(Cow::Owned(Scenario { plan, ..self.clone() }))
     }
 
     /// The checked plan of the run.
@@ -318,13 +353,24 @@ fn read(
     if let (Flows::Optional, Value::Map(map)) = (flows, &mut root.value)
         && map.find("flows").is_none()
     {
-        let node = Node { value: Value::List(Vec::new()), place: Place::Default };
+        let node = Node::new(Value::List(Vec::new()), Place::Default);
         map.entries.push(Entry { key: "flows".to_owned(), key_place: Place::Default, node });
     }
-    let mut files = InputFiles::new(files);
-    let plan = plan(&root, &source, name, flows, &mut files)?;
+    let mut input_files = InputFiles::new(files);
+    let plan = plan(&root, &source, name, (flows, None), &mut input_files)?;
+    let random = random::is_within(&root).then(|| {
+        Arc::new(Written {
+            root: root.clone(),
+            name: name.to_owned(),
+            file: file.map(str::to_owned),
+            text: shown.to_owned(),
+            overrides: overrides.to_vec(),
+            files: input_file::Kept::new(files),
+            own: if let Flows::Needed(own) = flows { Some(own.to_vec()) } else { None },
+        })
+    });
     let json = to_json(root, name);
-    Ok(Scenario { plan, json, input_files: files.paths() })
+    Ok(Scenario { plan, json, input_files: input_files.paths(), random })
 }
 
 fn to_json(mut root: Node, name: &str) -> String {
@@ -332,21 +378,32 @@ fn to_json(mut root: Node, name: &str) -> String {
     if let Value::Map(map) = &mut root.value
         && map.find("name").is_none()
     {
-        let node = Node { value: Value::Text(name.to_owned()), place: Place::Default };
+        let node = Node::new(Value::Text(name.to_owned()), Place::Default);
         map.entries.insert(0, Entry { key: "name".to_owned(), key_place: Place::Default, node });
     }
     // A tree of strings and finite numbers always has a JSON form.
     serde_json::to_string(&root).unwrap_or_default()
 }
 
+/// The plan of a run with the seed `drawn_with`, or its own; only random values depend on it.
 fn plan(
     root: &Node,
     source: &Source<'_>,
     name: &str,
-    wanted: Flows<'_>,
+    (wanted, drawn_with): (Flows<'_>, Option<u64>),
     files: &mut InputFiles<'_>,
 ) -> Result<Plan, ScenarioError> {
     let started = Instant::now();
+    let mut draws = Draws::new(source, 0);
+    let drawn;
+    let root = if random::is_within(root) {
+        let written = Reader::open(source, &keys::ROOT, "the scenario", root)?;
+        draws = Draws::new(source, drawn_with.map_or_else(|| written.integer("seed"), Ok)?);
+        drawn = draws.run(root)?;
+        &drawn
+    } else {
+        root
+    };
     let root = Reader::open(source, &keys::ROOT, "the scenario", root)?;
     let name = root.text_if("name")?.unwrap_or(name).to_owned();
     let duration = root.span("duration")?;
@@ -391,7 +448,7 @@ fn plan(
     let shared = transport::Shared::read(&root, own)?;
     let mut network = topology::read(&root, duration, count.max(1), (&shared, files))?;
     let run = flows::Run { network: &network, duration, events: limits.events, realtime: &realtime };
-    let flows = flows::read(&mut tables, &shared, &run, files)?;
+    let flows = flows::read(&mut tables, &shared, &run, &mut draws, files)?;
     flows::delay(&tables, &flows, &mut network)?;
     in_time()?;
     helpers::fit(&root, &mut network, &shared, &flows)?;
@@ -417,5 +474,6 @@ fn plan(
         roaming: network.roaming,
         flows,
         history,
+        drawn: draws.drawn,
     })
 }

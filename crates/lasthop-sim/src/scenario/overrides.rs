@@ -20,7 +20,7 @@ pub(super) fn apply(root: &mut Node, source: &Source<'_>) -> Result<(), Scenario
         }
         // What is no TOML value is taken as text: `vegas` and `5 Mbit/s` need no quotes.
         let value = toml_fragment(text, &place)
-            .unwrap_or_else(|| Node { value: Value::Text(text.trim().to_owned()), place: place.clone() });
+            .unwrap_or_else(|| Node::new(Value::Text(text.trim().to_owned()), place.clone()));
         let target = find(root, &keys, &place, source)?;
         *target = value;
     }
@@ -67,7 +67,7 @@ fn no_element(source: &Source<'_>, place: &Place, list: &str, key: &str, element
 
 fn child<'n>(map: &'n mut Map, key: &str, place: &Place) -> &'n mut Node {
     let index = map.entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
-        let node = Node { value: Value::Map(Map::default()), place: place.clone() };
+        let node = Node::new(Value::Map(Map::default()), place.clone());
         map.entries.push(Entry { key: key.to_owned(), key_place: place.clone(), node });
         map.entries.len() - 1
     });

@@ -13,7 +13,7 @@ use lasthop_net::history::Moment;
 
 use super::diagnostic::{Place, ScenarioError, Source, clip, nearest, quoted, suggest};
 use super::keys::{FASTEST, Key, Kind, ROOT, Table, Tagged, Variant};
-use super::units::{self, Misread};
+use super::units::{self, Misread, Unit};
 use super::value::{Entry, Map, Node, Value, toml_fragment};
 
 /// Longest path of a file in bytes.
@@ -44,6 +44,7 @@ pub(super) enum Checked<'n> {
     /// Bytes.
     Size(u64),
     Packets(f64),
+    Quantity(Quantity),
     /// A window without limit.
     Endless,
     /// One of the declared names.
@@ -54,6 +55,13 @@ pub(super) enum Checked<'n> {
     List(Vec<Item<'n>>),
     /// Not looked into yet: `transport.rs` does that.
     Transport(&'n Node),
+}
+
+/// A number, or a quantity in its base unit.
+#[derive(Clone, Copy)]
+pub(super) struct Quantity {
+    pub(super) value: f64,
+    pub(super) unit: Option<Unit>,
 }
 
 /// An element of a list, with its place.
@@ -168,8 +176,16 @@ impl<'n> Reader<'n> {
     /// The value of `key` as the user wrote it.
     pub(super) fn given(&self, key: &str) -> Result<Option<Checked<'n>>> {
         let declared = self.table.key(key);
-        let found = self.entry(key).map(|entry| check(self.source, &declared.kind, key, &entry.node));
-        found.transpose()
+        let Some(entry) = self.entry(key) else { return Ok(None) };
+        if declared.fixed && entry.node.extremes.is_some() {
+            let message = format!("{key} is never random: it says what a run is made of");
+            return Err(self.source.error(
+                &entry.node.place,
+                message,
+                &format!("write {}", declared.example()),
+            ));
+        }
+        check(self.source, &declared.kind, key, &entry.node).map(Some)
     }
 
     /// The value of `key`, or its default.
@@ -221,6 +237,7 @@ pub(super) fn check<'n>(
     node: &'n Node,
 ) -> Result<Checked<'n>> {
     let wrong_type = || wrong_type(source, kind, label, node);
+    check_extremes(source, kind, label, node)?;
     match (kind, &node.value) {
         (Kind::Text, Value::Text(text)) => name_text(source, label, node, text),
         (Kind::File, Value::Text(text)) => file_path(source, label, node, text),
@@ -259,6 +276,7 @@ pub(super) fn check<'n>(
             }
             Err(out_of_range(source, label, node, nanos, &min.to_string(), &max.to_string()))
         }
+        (Kind::Value, _) => parameter(source, kind, label, node),
         (Kind::Rate, _) => {
             let rate = quantity(source, kind, label, node)?.0.round();
             if (1.0..=FASTEST as f64).contains(&rate) {
@@ -291,7 +309,9 @@ pub(super) fn check<'n>(
                 .map(|name| Checked::Name(name))
                 .ok_or_else(|| unknown_name(source, label, node, text, &names))
         }
-        (Kind::Table(table), _) => Ok(Checked::Table(Reader::open(source, table, label, node)?)),
+        (Kind::Table(table), _) | (Kind::OrTable(_, table), Value::Map(_)) => {
+            Ok(Checked::Table(Reader::open(source, table, label, node)?))
+        }
         (Kind::Tagged(tagged), Value::Map(map)) => variant_table(source, tagged, map, node),
         (Kind::Tagged(tagged), Value::Text(text)) => bare_variant(source, tagged, node, text),
         (Kind::List(element) | Kind::AnyList(element), Value::List(nodes)) => {
@@ -307,9 +327,6 @@ pub(super) fn check<'n>(
             });
             Ok(Checked::List(items.collect::<Result<_>>()?))
         }
-        (Kind::OrTable(_, table), Value::Map(_)) => {
-            Ok(Checked::Table(Reader::open(source, table, label, node)?))
-        }
         (Kind::OrTable(short, _), value) => match (short, value) {
             // A word or a switch is refused with the long form in mind, a quantity with its unit.
             (Kind::Duration { .. }, Value::Text(_) | Value::Integer(_) | Value::Float(_))
@@ -321,6 +338,45 @@ pub(super) fn check<'n>(
         (Kind::Transport, Value::Text(_) | Value::Map(_)) => Ok(Checked::Transport(node)),
         _ => Err(wrong_type()),
     }
+}
+
+/// Refuses a random value unless its key takes whatever may be drawn.
+fn check_extremes<'n>(
+    source: &'n Source<'n>,
+    kind: &'static Kind,
+    label: &str,
+    node: &'n Node,
+) -> Result<()> {
+    let Some(extremes) = &node.extremes else { return Ok(()) };
+    if !kind.is_numeric() {
+        let message = format!("{label} is no number, and cannot be random");
+        return Err(source.error(&node.place, message, &format!("expected {}", kind.expected())));
+    }
+    if matches!(kind, Kind::Integer { .. }) && !extremes.is_whole {
+        let message = format!("{label} is a whole number, and the distribution gives others");
+        let remedy = "write distribution = \"uniform\" with step = 1, or \"choice\"";
+        return Err(source.error(&node.place, message, remedy));
+    }
+    for extreme in &extremes.nodes {
+        check(source, kind, label, extreme).map_err(|refused| {
+            let message = format!("{}, which may be drawn", refused.message());
+            source.error(&node.place, message, &format!("{}: {}", refused.remedy(), extremes.remedy))
+        })?;
+    }
+    Ok(())
+}
+
+/// A parameter of a random variable: a number, or a quantity of whatever kind.
+fn parameter<'n>(source: &Source<'_>, kind: &Kind, label: &str, node: &Node) -> Result<Checked<'n>> {
+    if let Value::Text(text) = &node.value {
+        let (value, unit) = units::parse_any(text).map_err(|misread| {
+            source.error(&node.place, format!("{label}: {}", misread.message), &misread.remedy)
+        })?;
+        return Ok(Checked::Quantity(Quantity { value, unit: Some(unit) }));
+    }
+    let value = number(&node.value).filter(|value| value.is_finite());
+    let value = value.ok_or_else(|| wrong_type(source, kind, label, node))?;
+    Ok(Checked::Quantity(Quantity { value, unit: None }))
 }
 
 fn file_path<'n>(source: &Source<'_>, label: &str, node: &Node, text: &'n str) -> Result<Checked<'n>> {

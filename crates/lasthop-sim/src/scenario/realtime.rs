@@ -19,7 +19,7 @@ pub(super) static REALTIME: Table = Table {
           A packet is delayed if it arrives more than threshold after its neighbour, the packet sent before it.",
     groups: &[&[
         Key::new("threshold", SOME_TIME, "What arrives later than this after its neighbour is delayed.")
-            .default("\"100 ms\""),
+            .default("\"100 ms\"").fixed(),
         Key::new(
             "missing",
             Kind::Choice(|| Missing::NAMES.to_vec()),
@@ -56,25 +56,25 @@ pub(super) static REALTIME: Table = Table {
             Kind::List(&Kind::Integer { min: 1, max: 100 }),
             "The x of the x % Application Success Percentages.",
         )
-        .default("[50, 75, 90, 100]"),
+        .default("[50, 75, 90, 100]").fixed(),
         Key::new(
             "target",
             Kind::Rate,
             "The goodput that a slot should have. Default: the rate of the flow's traffic, if it has one.",
-        ),
-        Key::new("slot", SOME_TIME, "Length of a slot.").default("\"1 s\""),
+        ).fixed(),
+        Key::new("slot", SOME_TIME, "Length of a slot.").default("\"1 s\"").fixed(),
         Key::new(
             "playout",
             Kind::Duration { min: Span::ZERO, max: LONGEST },
             "Video that a player buffers before it starts.",
         )
-        .default("\"1 s\""),
+        .default("\"1 s\"").fixed(),
         Key::new(
             "rebuffer",
             Kind::Duration { min: Span::ZERO, max: LONGEST },
             "Video that it buffers before it goes on after a stall.",
         )
-        .default("\"500 ms\""),
+        .default("\"500 ms\"").fixed(),
     ]],
     partial: false,
 };

@@ -7,15 +7,25 @@ use serde_json::{Map, Value, json};
 
 use super::diagnostic::Place;
 use super::keys::{FASTEST, Key, Kind, ROOT, Table, Tagged};
+use super::random::{RANDOM, TAG};
 use super::rate::{self, RATE};
 use super::stack::{self, STACK};
 use super::transport::{TRANSPORT, names};
-use super::units::Dimension;
+use super::units::{ALL, Dimension};
 use super::value::toml_fragment;
 
 /// The JSON Schema (draft 2020-12) of scenario files.
 pub fn schema() -> String {
-    let mut builder = Builder { definitions: Map::new() };
+    schema_of(true)
+}
+
+/// The same without random values in place of numbers: what a form can show.
+pub fn plain_schema() -> String {
+    schema_of(false)
+}
+
+fn schema_of(has_random: bool) -> String {
+    let mut builder = Builder { definitions: Map::new(), has_random };
     let mut schema = builder.object(&ROOT, Map::new(), &[]);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("lasthop scenario");
@@ -33,6 +43,8 @@ pub fn helpers() -> String {
 struct Builder {
     /// By title; no two tables share one.
     definitions: Map<String, Value>,
+    /// Whether a random value may stand for a number or a quantity.
+    has_random: bool,
 }
 
 impl Builder {
@@ -75,7 +87,7 @@ impl Builder {
 
     /// What a key holds, with its meaning and default.
     fn property(&mut self, key: &'static Key, partial: bool) -> Value {
-        let mut property = self.kind(&key.kind);
+        let mut property = self.kind(&key.kind, !key.fixed);
         let mut doc = key.doc.to_owned();
         if let Some(default) = key.default.filter(|_| !partial)
             && let Some(node) = toml_fragment(default, &Place::Default)
@@ -99,26 +111,64 @@ impl Builder {
         property
     }
 
-    fn kind(&mut self, of: &'static Kind) -> Value {
+    /// What a key holds, which may be random or not.
+    fn kind(&mut self, of: &'static Kind, may_vary: bool) -> Value {
         match of {
             Kind::Table(of) => self.table(of),
-            Kind::Tagged(tagged) => self.reference(tagged.title, |builder| builder.variants(tagged)),
-            Kind::List(element) => json!({ "type": "array", "minItems": 1, "items": self.kind(element) }),
-            Kind::AnyList(element) => json!({ "type": "array", "items": self.kind(element) }),
-            Kind::OrTable(short, long) => json!({ "anyOf": [self.kind(short), self.table(long)] }),
+            Kind::Tagged(tagged) => self.reference(tagged.title, |builder| builder.variants(tagged, "kind")),
+            Kind::List(element) => {
+                json!({ "type": "array", "minItems": 1, "items": self.kind(element, may_vary) })
+            }
+            Kind::AnyList(element) => json!({ "type": "array", "items": self.kind(element, may_vary) }),
+            Kind::OrTable(short, long) => {
+                let table = self.table(long);
+                let mut forms = self.kind(short, may_vary);
+                if let Some(forms) = forms.get_mut("anyOf").and_then(Value::as_array_mut) {
+                    forms.push(table);
+                    return json!({ "anyOf": forms });
+                }
+                json!({ "anyOf": [forms, table] })
+            }
             Kind::Transport => self.reference(TRANSPORT.title, Builder::transport),
+            simple if may_vary && simple.is_numeric() => self.or_random(simple_kind(simple)),
             simple => simple_kind(simple),
         }
     }
 
-    fn variants(&mut self, tagged: &'static Tagged) -> Value {
+    /// A number or a quantity, or a random variable in its place.
+    fn or_random(&mut self, mut simple: Value) -> Value {
+        if !self.has_random {
+            return simple;
+        }
+        let random = self.reference(RANDOM.title, |builder| builder.variants(&RANDOM, TAG));
+        if let Some(forms) = simple.get_mut("anyOf").and_then(Value::as_array_mut) {
+            forms.push(random);
+            return simple;
+        }
+        json!({ "anyOf": [simple, random] })
+    }
+
+    fn parameter(&mut self, param: &Param) -> Value {
+        let described = parameter(param);
+        if param.switch || !param.choices.is_empty() || !self.has_random {
+            return described;
+        }
+        let mut property = self.or_random(json!({
+            "type": "number", "minimum": described["minimum"], "maximum": described["maximum"],
+        }));
+        property["description"] = described["description"].clone();
+        property["default"] = described["default"].clone();
+        property
+    }
+
+    fn variants(&mut self, tagged: &'static Tagged, tag: &str) -> Value {
         let bare: Vec<&str> =
             tagged.variants.iter().filter(|variant| variant.bare).map(|variant| variant.name).collect();
         let mut forms = if bare.is_empty() { Vec::new() } else { vec![json!({ "enum": bare })] };
         for variant in tagged.variants {
             let mut kind = Map::new();
-            kind.insert("kind".to_owned(), json!({ "const": variant.name }));
-            forms.push(self.object(variant.table, kind, &["kind"]));
+            kind.insert(tag.to_owned(), json!({ "const": variant.name }));
+            forms.push(self.object(variant.table, kind, &[tag]));
         }
         json!({ "title": tagged.title, "description": tagged.doc, "anyOf": forms })
     }
@@ -135,7 +185,7 @@ impl Builder {
             let Some(controller) = ControllerConfig::by_name(name) else { continue };
             let mut params = Map::new();
             for param in controller.params() {
-                params.insert(param.name.to_owned(), parameter(&param));
+                params.insert(param.name.to_owned(), self.parameter(&param));
             }
             let mut form = self.object(&TRANSPORT, params, &[]);
             form["title"] = json!(format!("TCP with {name}"));
@@ -155,8 +205,11 @@ impl Builder {
         }
         for name in rate::names() {
             let Some(protocol) = Protocol::by_name(name) else { continue };
-            let params =
-                protocol.params().iter().map(|param| (param.name.to_owned(), parameter(param))).collect();
+            let params = protocol
+                .params()
+                .iter()
+                .map(|param| (param.name.to_owned(), self.parameter(param)))
+                .collect();
             let mut form = self.object(&RATE, params, &[rate::KEY]);
             form["title"] = json!(name);
             form["description"] = json!(protocol.summary());
@@ -216,6 +269,7 @@ fn simple_kind(of: &'static Kind) -> Value {
         Kind::Measured { min, max, unit } => {
             json!({ "type": "number", "minimum": min, "maximum": max, "unit": unit })
         }
+        Kind::Value => json!({ "anyOf": [{ "type": "number" }, quantity(&ALL, &[])] }),
         Kind::Probability => json!({ "anyOf": [
             { "type": "number", "minimum": 0, "maximum": 1 },
             quantity(of.dimensions(), &[]),

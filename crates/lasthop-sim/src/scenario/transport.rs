@@ -773,6 +773,19 @@ pub(super) fn param_value(source: &Source<'_>, param: &Param, node: &Node) -> Re
         value if !param.switch && param.choices.is_empty() => number(value),
         _ => None,
     };
+    if let Some(extremes) = &node.extremes {
+        for extreme in &extremes.nodes {
+            let value = number(&extreme.value).filter(|_| !param.switch && param.choices.is_empty());
+            if let Some(value) = value
+                && !(param.min..=param.max).contains(&value)
+            {
+                let (min, max) = (param.min, param.max);
+                let message = format!("{} is out of range: {value}, which may be drawn", param.name);
+                let remedy = format!("it must lie between {min} and {max}: {}", extremes.remedy);
+                return Err(source.error(&node.place, message, &remedy));
+            }
+        }
+    }
     value.ok_or_else(|| {
         let expected = match (param.switch, param.choices) {
             (true, _) => "true or false".to_owned(),

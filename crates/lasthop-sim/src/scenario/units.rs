@@ -27,6 +27,43 @@ pub(super) struct Dimension {
     pub(super) example: &'static str,
 }
 
+/// A unit that a quantity was written in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) dimension: &'static Dimension,
+    pub(super) name: &'static str,
+    /// In the base unit.
+    pub(super) size: f64,
+}
+
+impl Dimension {
+    /// The unit in which values have no fraction, and its size in the base unit; of shares, which have one, the only.
+    pub(super) fn base(&self) -> (&'static str, f64) {
+        self.units[0]
+    }
+
+    /// Whether a value is a whole number of base units in the end.
+    pub(super) fn is_whole(&self) -> bool {
+        *self != SHARE
+    }
+
+    /// Whether a key takes a fraction of a base unit, and rounds it.
+    pub(super) fn may_be_parted(&self) -> bool {
+        ![SIZE, PACKETS].contains(self)
+    }
+
+    /// The base unit in that of results, and how names of columns end with that.
+    pub(super) fn si(&self) -> (f64, &'static str) {
+        match self.noun {
+            "a duration" => (1e-9, "_s"),
+            "a data rate" => (1.0, "_bit_s"),
+            "a size" => (1.0, "_bytes"),
+            "a number of packets" => (1.0, "_packets"),
+            _ => (1.0, ""),
+        }
+    }
+}
+
 /// Nanoseconds.
 pub(super) const DURATION: Dimension = Dimension {
     noun: "a duration",
@@ -112,7 +149,7 @@ pub(super) const SHARE: Dimension = Dimension {
     example: "1 %",
 };
 
-static ALL: [&Dimension; 5] = [&DURATION, &RATE, &SIZE, &PACKETS, &SHARE];
+pub(super) static ALL: [&Dimension; 5] = [&DURATION, &RATE, &SIZE, &PACKETS, &SHARE];
 
 /// Splits `"25 ms"` into 25 and `ms`. `None` if there is no number in front.
 fn split(text: &str) -> Option<(f64, &str)> {
@@ -162,6 +199,19 @@ pub(super) fn parse(text: &str, dimensions: &[&Dimension]) -> Result<(f64, usize
         });
     }
     Err(wrong_unit(text, number, unit, dimensions))
+}
+
+/// The quantity `text` in base units, whatever it is of, and its unit.
+pub(super) fn parse_any(text: &str) -> Result<(f64, Unit), Misread> {
+    let (value, index) = parse(text, &ALL).map_err(|misread| Misread {
+        message: misread.message.replace(DURATION.noun, "a number or a quantity"),
+        ..misread
+    })?;
+    let dimension = ALL[index];
+    let written = split(text).map_or("", |(_, unit)| unit);
+    let (name, size) =
+        dimension.units.iter().find(|unit| unit.0 == written).copied().unwrap_or(dimension.base());
+    Ok((value, Unit { dimension, name, size }))
 }
 
 /// A number without its unit, with the two readings that are most likely.

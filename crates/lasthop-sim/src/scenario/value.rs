@@ -16,6 +16,26 @@ use super::diagnostic::{Place, ScenarioError, Source, Step, clip, quoted};
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) place: Place,
+    /// If the value was drawn: what else it might have been.
+    pub(super) extremes: Option<Arc<Extremes>>,
+}
+
+impl Node {
+    /// A value that was written, not drawn.
+    pub(super) fn new(value: Value, place: Place) -> Node {
+        Node { value, place, extremes: None }
+    }
+}
+
+/// What a value might have been.
+#[derive(Debug)]
+pub(super) struct Extremes {
+    /// The least and the most, or all values of a choice.
+    pub(super) nodes: Vec<Node>,
+    /// Whether only whole numbers are drawn.
+    pub(super) is_whole: bool,
+    /// What to do where one of them is refused.
+    pub(super) remedy: &'static str,
 }
 
 /// What TOML and JSON have in common.
@@ -75,7 +95,7 @@ pub(super) fn from_toml(source: &Source<'_>) -> Result<Node, ScenarioError> {
     let document = DeTable::parse(source.text).map_err(|error| syntax_error(source, &error))?;
     // The document has no header to point at: its first character stands for it.
     let value = toml_table(document.get_ref(), &|start, end| Place::Bytes { start, end }, source)?;
-    Ok(Node { value, place: Place::Bytes { start: 0, end: 0 } })
+    Ok(Node::new(value, Place::Bytes { start: 0, end: 0 }))
 }
 
 /// The parser's error, in the words of this module for the two slips that happen to everybody.
@@ -143,7 +163,7 @@ fn toml_value(
         }
         DeValue::Table(table) => toml_table(table, places, source)?,
     };
-    Ok(Node { value, place })
+    Ok(Node::new(value, place))
 }
 
 fn unreadable(text: &str, place: &Place, source: &Source<'_>) -> ScenarioError {
@@ -166,7 +186,7 @@ struct Json(Option<Arc<Step>>);
 
 impl Json {
     fn node(self, value: Value) -> Node {
-        Node { value, place: Place::Keys(self.0) }
+        Node::new(value, Place::Keys(self.0))
     }
 
     fn child(&self, key: String) -> Arc<Step> {

@@ -23,10 +23,12 @@ fn max_rss_kib() -> Option<u64> {
 
 fn bench(file: &str, seed: Option<u64>, overrides: &[(String, String)]) -> Result<serde_json::Value, String> {
     let scenario = Scenario::load(file, overrides).map_err(|error| error.to_string())?;
+    let seed = seed.unwrap_or(scenario.plan().seed);
+    let scenario = scenario.seeded(seed).map_err(|error| error.to_string())?;
     let plan = scenario.plan();
     let parsed = ProcessTime::now();
-    let run = run(plan, seed.unwrap_or(plan.seed), Recording::default(), &Progress::default())
-        .map_err(|error| error.to_string())?;
+    let run =
+        run(plan, seed, Recording::default(), &Progress::default()).map_err(|error| error.to_string())?;
     let run_cpu = parsed.elapsed();
     let summary = run.summary;
     Ok(serde_json::json!({

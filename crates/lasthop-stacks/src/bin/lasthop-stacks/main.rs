@@ -124,8 +124,10 @@ struct Started {
 
 fn run(order: &Order) -> Result<String, String> {
     let scenario = Scenario::load_network(&order.scenario).map_err(|error| error.to_string())?;
+    let seed = order.seed.unwrap_or(scenario.plan().seed);
+    let scenario = scenario.seeded(seed).map_err(|error| error.to_string())?;
     let plan = scenario.plan();
-    let (seed, warmup) = (order.seed.unwrap_or(plan.seed), Time::ZERO + plan.warmup);
+    let warmup = Time::ZERO + plan.warmup;
     let first = plan.flows.first();
     let node = |given: &Option<String>, option: &str, of_flow: Option<usize>| {
         let nodes = plan.nodes.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
