@@ -36,7 +36,7 @@ MAKEFLAGS += --no-builtin-rules
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential \
     kernel-guest pins pins-check steer-object lint format reproduce paper-report bench bench-live validate \
     validate-kernel docs site lock wheel new-sender new-device new-queue new-error-model new-traffic msrv pythons \
-    miri audit licences clean page test-page bench-page pictures
+    miri fuzz-inputs audit licences clean page test-page bench-page pictures
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -255,6 +255,9 @@ miri: ## Interpret the tests of what is pure, and look for undefined behaviour (
 	rustup toolchain install $(MIRI_TOOLCHAIN) --profile minimal --component miri,rust-src --no-self-update
 	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 cargo +$(MIRI_TOOLCHAIN) miri test --locked $(MIRI) --lib \
 	    --target-dir target/miri -- $(TESTS)
+
+fuzz-inputs: build ## Search for inputs that end in a panic, guided by the branches they reach (TIME seconds for each reader; 60)
+	@tools/fuzz_inputs.sh $(TIME)
 
 audit: ## Advisories, licences and sources of what is compiled in and installed; says what is out of reach
 	@tools/audit.sh
