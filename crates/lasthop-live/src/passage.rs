@@ -607,13 +607,13 @@ impl Passage {
             return None;
         };
         if packet.has(flag::CE) {
-            codec::mark_congestion(bytes);
+            codec::patch::mark_congestion(bytes);
         }
         if packet.has(flag::ELN) && packet.kind == Kind::Ack {
-            codec::mark_loss(bytes);
+            codec::patch::mark_loss(bytes);
         }
         if let Some(extra) = left.extra.as_ref().filter(|extra| extra.hides_sack) {
-            codec::keep_sack_blocks(bytes, extra.sack.len());
+            codec::patch::keep_sack_blocks(bytes, extra.sack.len());
         }
         Some(bytes)
     }

@@ -212,7 +212,10 @@ impl Proxy {
                 return false;
             }
             self.joints.remove(&tuple);
-            if !payload.is_empty() || codec::has_other_options(bytes) || self.joints.len() >= CONNECTIONS {
+            if !payload.is_empty()
+                || codec::patch::has_other_options(bytes)
+                || self.joints.len() >= CONNECTIONS
+            {
                 self.untouched += 1;
                 return false;
             }

@@ -166,7 +166,7 @@ impl Enemy {
 /// hides, and the checksums.
 fn essence(bytes: &[u8]) -> u64 {
     let mut bytes = bytes.to_vec();
-    codec::keep_sack_blocks(&mut bytes, 0);
+    codec::patch::keep_sack_blocks(&mut bytes, 0);
     for (at, kept) in [(1, !3), (10, 0), (11, 0), (32, !0x0e), (36, 0), (37, 0)] {
         if let Some(byte) = bytes.get_mut(at) {
             *byte &= kept;

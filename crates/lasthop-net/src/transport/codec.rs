@@ -10,17 +10,6 @@
 //! **Numbers.** Sequence numbers count on in 64 bits in a simulation and wrap at 2^32 on the wire; [`unwrap`] brings
 //! them back. The same goes for times of an option, which count microseconds.
 //!
-//! **Experimental options** (RFC 6994, kind 253) carry what our receivers and senders tell each other beyond the
-//! standard. Their identifiers are not registered:
-//!
-//! | identifier | length | content |
-//! | --- | --- | --- |
-//! | `LW` | 8 | data: number and size of the wave (TCP-Real) |
-//! | `LT` | 12 | ACK: when the segment was sent and received, in microseconds |
-//! | `LD` | 8 | ACK: frames that the receiver's MAC has discarded |
-//! | `LR` | 12 | ACK: wave, segments of it that arrived, bytes per second (0: unknown) |
-//! | `LP` | 5 | probe (0) or its answer (1) (TCP Probing) |
-//!
 //! Explicit loss notification is the highest of the four reserved bits of the TCP header; its authors name none.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -33,8 +22,12 @@ use lasthop_core::packet::{Kind, Packet, flag};
 use lasthop_core::time::{Span, Time};
 use thiserror::Error;
 
+use self::options::OptionWriter;
 use super::extra::{Extra, Wave};
 use super::sack::SackBlocks;
+
+mod options;
+pub mod patch;
 
 /// Most SACK blocks that fit into a header.
 pub const MAX_BLOCKS: usize = 4;
@@ -46,27 +39,6 @@ pub const MAX_HEADERS: usize = Ipv4Header::MIN_LEN + TcpHeader::MAX_LEN;
 pub const IP_HEADER: usize = Ipv4Header::MIN_LEN;
 /// The longest IPv4 packet.
 pub const MAX_PACKET: usize = u16::MAX as usize;
-
-/// Kinds of options.
-mod kind {
-    pub(super) const END: u8 = 0;
-    pub(super) const NO_OPERATION: u8 = 1;
-    pub(super) const MSS: u8 = 2;
-    pub(super) const WINDOW_SCALE: u8 = 3;
-    pub(super) const SACK_PERMITTED: u8 = 4;
-    pub(super) const SACK: u8 = 5;
-    pub(super) const TIMESTAMPS: u8 = 8;
-    pub(super) const EXPERIMENT: u8 = 253;
-}
-
-/// Identifiers of our experimental options.
-mod experiment {
-    pub(super) const WAVE: [u8; 2] = *b"LW";
-    pub(super) const TIMES: [u8; 2] = *b"LT";
-    pub(super) const DISCARDS: [u8; 2] = *b"LD";
-    pub(super) const REPORT: [u8; 2] = *b"LR";
-    pub(super) const PROBE: [u8; 2] = *b"LP";
-}
 
 /// The reserved bit, in the byte of the data offset, that is explicit loss notification.
 const ELN_BIT: u8 = 0b0000_1000;
@@ -531,7 +503,7 @@ fn parse_tcp(content: &[u8], addresses: [[u8; 4]; 2]) -> Result<Parsed<'_>, Pars
             ae: header.ns(),
             eln: header.slice()[OFFSET_BYTE] & ELN_BIT != 0,
         },
-        options: parse_options(header.options())?,
+        options: options::parse(header.options())?,
     };
     let ports = (header.source_port(), header.destination_port());
     Ok((ports, Transport::Tcp(tcp), &content[header.slice().len()..]))
@@ -550,94 +522,6 @@ fn parse_udp(content: &[u8], addresses: [[u8; 4]; 2]) -> Result<Parsed<'_>, Pars
         return Err(ParseError::Checksum(Layer::Udp));
     }
     Ok(((header.source_port, header.destination_port), Transport::Udp, &datagram[UdpHeader::LEN..]))
-}
-
-/// Reads the options of a TCP header. Kinds that are not ours are passed over.
-fn parse_options(bytes: &[u8]) -> Result<Options, ParseError> {
-    let mut options = Options { length: bytes.len() as u8, ..Options::default() };
-    let mut rest = bytes;
-    while let Some(&kind) = rest.first() {
-        match kind {
-            kind::END => break,
-            kind::NO_OPERATION => {
-                rest = &rest[1..];
-                continue;
-            }
-            _ => {}
-        }
-        let length = rest.get(1).copied().unwrap_or_default();
-        let wrong = ParseError::Option { kind, length };
-        let content = rest.get(2..usize::from(length)).ok_or(wrong)?;
-        take_option(&mut options, kind, content).ok_or(wrong)?;
-        rest = &rest[usize::from(length)..];
-    }
-    Ok(options)
-}
-
-/// Notes what an option says; `None` if its content does not have the size that it must have.
-fn take_option(options: &mut Options, kind: u8, content: &[u8]) -> Option<()> {
-    match kind {
-        kind::MSS => options.mss = Some(u16::from_be_bytes(content.try_into().ok()?)),
-        kind::WINDOW_SCALE => options.window_scale = Some(u8::from_be_bytes(content.try_into().ok()?)),
-        kind::SACK_PERMITTED if content.is_empty() => options.sack_permitted = true,
-        kind::SACK_PERMITTED => return None,
-        kind::SACK => {
-            if content.is_empty() || content.len() > 8 * MAX_BLOCKS {
-                return None;
-            }
-            options.sack = Blocks::default();
-            for block in content.chunks(8) {
-                options.sack.push(two_words(block)?);
-            }
-        }
-        kind::TIMESTAMPS => options.timestamps = Some(two_words(content)?),
-        kind::EXPERIMENT => {
-            // Without room for an identifier it belongs to another experiment (RFC 6994 section 3).
-            let Some((&identifier, content)) = content.split_first_chunk::<2>() else { return Some(()) };
-            take_experiment(&mut options.measured, identifier, content)?;
-        }
-        _ => {}
-    }
-    Some(())
-}
-
-fn take_experiment(measured: &mut Measured, identifier: [u8; 2], content: &[u8]) -> Option<()> {
-    match identifier {
-        experiment::WAVE => {
-            let [a, b, c, d] = content.try_into().ok()?;
-            measured.wave = Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
-        }
-        experiment::TIMES => measured.times = Some(two_words(content)?),
-        experiment::DISCARDS => measured.discards = Some(u32::from_be_bytes(content.try_into().ok()?)),
-        experiment::REPORT => {
-            let (first, rate) = two_words(content)?;
-            measured.report = Some(Report { wave: (first >> 16) as u16, segments: first as u16, rate });
-        }
-        experiment::PROBE => {
-            measured.probe = Some(match content {
-                [0] => Probe::Request,
-                [1] => Probe::Answer,
-                _ => return None,
-            });
-        }
-        _ => {}
-    }
-    Some(())
-}
-
-fn two_words(bytes: &[u8]) -> Option<(u32, u32)> {
-    let (first, second) = bytes.split_at_checked(4)?;
-    Some((u32::from_be_bytes(first.try_into().ok()?), u32::from_be_bytes(second.try_into().ok()?)))
-}
-
-impl Options {
-    /// SACK blocks for which there is room beside the other options.
-    pub fn block_room(&self) -> usize {
-        let others = Options { sack: Blocks::default(), length: 0, ..*self };
-        let taken = OptionWriter::of(&others).map_or(MAX_OPTIONS, |writer| writer.length);
-        // Kind and length of the option, and two bytes of padding.
-        MAX_OPTIONS.saturating_sub(taken + 4) / 8
-    }
 }
 
 impl Header {
@@ -760,101 +644,6 @@ pub fn ip_header(
     bytes
 }
 
-/// Sets the ECN field of an IPv4 packet to congestion experienced, unless its transport is not capable of it. What is
-/// too short to be one stays as it is.
-pub fn mark_congestion(packet: &mut [u8]) {
-    if packet.len() >= Ipv4Header::MIN_LEN && !matches!(packet[1] & 3, 0 | 3) {
-        patch(packet, 0, IP_CHECKSUM, |word| word | 3);
-    }
-}
-
-/// Sets explicit loss notification in an IPv4 packet with a TCP segment. What is none stays as it is.
-pub fn mark_loss(packet: &mut [u8]) {
-    let Some(&first) = packet.first() else { return };
-    let start = 4 * usize::from(first & 15);
-    if packet.len() >= start + TcpHeader::MIN_LEN && packet[9] == IpNumber::TCP.0 {
-        patch(packet, start + OFFSET_BYTE, start + TCP_CHECKSUM, |word| word | u16::from(ELN_BIT) << 8);
-    }
-}
-
-/// Leaves the first `keep` blocks in the SACK option of an IPv4 packet with a TCP segment, and no-operations in place
-/// of the others. What is none stays as it is.
-pub fn keep_sack_blocks(packet: &mut [u8], keep: usize) {
-    let Some(&first) = packet.first() else { return };
-    let start = 4 * usize::from(first & 15);
-    if packet.len() < start + TcpHeader::MIN_LEN || packet[9] != IpNumber::TCP.0 {
-        return;
-    }
-    let end = (start + 4 * usize::from(packet[start + OFFSET_BYTE] >> 4)).min(packet.len());
-    let mut at = start + TcpHeader::MIN_LEN;
-    while at + 1 < end {
-        let (option, length) = match packet[at] {
-            kind::END => return,
-            kind::NO_OPERATION => (kind::NO_OPERATION, 1),
-            option => (option, usize::from(packet[at + 1])),
-        };
-        if length == 0 || (option != kind::NO_OPERATION && length < 2) || at + length > end {
-            return;
-        }
-        let kept = if keep == 0 { 0 } else { 2 + 8 * keep };
-        if option == kind::SACK && kept < length {
-            if keep > 0 {
-                patch_byte(packet, (start, at + 1), kept as u8);
-            }
-            for byte in at + kept..at + length {
-                patch_byte(packet, (start, byte), kind::NO_OPERATION);
-            }
-            return;
-        }
-        at += length;
-    }
-}
-
-/// Whether the TCP segment in an IPv4 packet that [`parse`] has read carries an option that is not from RFC
-/// 9293, 2018 or 7323: one that matters to devices that rewrite headers (multipath, authentication, data in the
-/// SYN).
-pub fn has_other_options(packet: &[u8]) -> bool {
-    let Some(&first) = packet.first() else { return false };
-    let start = 4 * usize::from(first & 15);
-    let Some(&offset) = packet.get(start + OFFSET_BYTE) else { return false };
-    let mut rest =
-        packet.get(start + TcpHeader::MIN_LEN..start + 4 * usize::from(offset >> 4)).unwrap_or_default();
-    loop {
-        let length = match rest {
-            [] | [kind::END, ..] => return false,
-            [kind::NO_OPERATION, ..] => 1,
-            [
-                kind::MSS | kind::WINDOW_SCALE | kind::SACK_PERMITTED | kind::SACK | kind::TIMESTAMPS,
-                length,
-                ..,
-            ] => usize::from(*length).max(2),
-            _ => return true,
-        };
-        rest = rest.get(length..).unwrap_or_default();
-    }
-}
-
-/// Changes the byte at `at` of the TCP segment that starts at `start`, and its checksum.
-fn patch_byte(packet: &mut [u8], (start, at): (usize, usize), value: u8) {
-    let is_low = (at - start) % 2 == 1;
-    patch(packet, at - usize::from(is_low), start + TCP_CHECKSUM, |word| {
-        if is_low { word & 0xff00 | u16::from(value) } else { word & 0x00ff | u16::from(value) << 8 }
-    });
-}
-
-/// Changes the word at `at` and brings the checksum at `sum` up to date (RFC 1624 equation 3).
-fn patch(packet: &mut [u8], at: usize, sum: usize, change: impl FnOnce(u16) -> u16) {
-    let word = |packet: &[u8], at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
-    let (before, known) = (word(packet, at), word(packet, sum));
-    let after = change(before);
-    let mut total = u32::from(!known) + u32::from(!before) + u32::from(after);
-    while total > u32::from(u16::MAX) {
-        total = (total & u32::from(u16::MAX)) + (total >> 16);
-    }
-    packet[at..at + 2].copy_from_slice(&after.to_be_bytes());
-    packet[sum..sum + 2].copy_from_slice(&(!(total as u16)).to_be_bytes());
-}
-
 /// The checksum of RFC 1071 over `bytes`: 0 if a right one is among them.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Sum16BitWords::new().add_slice(bytes).ones_complement().to_be()
@@ -872,101 +661,6 @@ fn pseudo_header(protocol: IpNumber, addresses: [[u8; 4]; 2], length: usize) -> 
 /// The checksum over a segment or datagram: 0 if it holds the right one.
 fn transport_checksum(protocol: IpNumber, addresses: [[u8; 4]; 2], content: &[u8]) -> u16 {
     pseudo_header(protocol, addresses, content.len()).add_slice(content).ones_complement().to_be()
-}
-
-/// Collects the options of a header.
-struct OptionWriter {
-    bytes: [u8; MAX_OPTIONS],
-    length: usize,
-}
-
-impl OptionWriter {
-    /// The options in the order of Linux, aligned to 4 bytes. All of them together would not fit.
-    fn of(options: &Options) -> Result<OptionWriter, WriteError> {
-        let mut writer = OptionWriter { bytes: [0; MAX_OPTIONS], length: 0 };
-        if let Some(mss) = options.mss {
-            writer.put(kind::MSS, &[], &[&mss.to_be_bytes()]);
-        }
-        // Beside timestamps the two bytes take the place of the padding.
-        if options.sack_permitted {
-            if options.timestamps.is_none() {
-                writer.align(2);
-            }
-            writer.put(kind::SACK_PERMITTED, &[], &[]);
-        }
-        if let Some((value, echo)) = options.timestamps {
-            if !options.sack_permitted {
-                writer.align(2);
-            }
-            writer.put(kind::TIMESTAMPS, &[], &[&value.to_be_bytes(), &echo.to_be_bytes()]);
-        }
-        if let Some(shift) = options.window_scale {
-            writer.align(1);
-            writer.put(kind::WINDOW_SCALE, &[], &[&[shift]]);
-        }
-        writer.put_blocks(options.sack.as_slice());
-        writer.put_measured(&options.measured);
-        let length = writer.length.next_multiple_of(4).max(usize::from(options.length).next_multiple_of(4));
-        if length > MAX_OPTIONS {
-            return Err(WriteError::Options(length));
-        }
-        writer.length = length;
-        Ok(writer)
-    }
-
-    fn put_blocks(&mut self, blocks: &[(u32, u32)]) {
-        if blocks.is_empty() {
-            return;
-        }
-        self.align(2);
-        self.byte(kind::SACK);
-        self.byte(2 + 8 * blocks.len() as u8);
-        for &(start, end) in blocks {
-            start.to_be_bytes().into_iter().chain(end.to_be_bytes()).for_each(|byte| self.byte(byte));
-        }
-    }
-
-    fn put_measured(&mut self, measured: &Measured) {
-        if let Some((number, size)) = measured.wave {
-            self.put(kind::EXPERIMENT, &experiment::WAVE, &[&number.to_be_bytes(), &size.to_be_bytes()]);
-        }
-        if let Some((sent, received)) = measured.times {
-            self.put(kind::EXPERIMENT, &experiment::TIMES, &[&sent.to_be_bytes(), &received.to_be_bytes()]);
-        }
-        if let Some(count) = measured.discards {
-            self.put(kind::EXPERIMENT, &experiment::DISCARDS, &[&count.to_be_bytes()]);
-        }
-        if let Some(Report { wave, segments, rate }) = measured.report {
-            let content: [&[u8]; 3] = [&wave.to_be_bytes(), &segments.to_be_bytes(), &rate.to_be_bytes()];
-            self.put(kind::EXPERIMENT, &experiment::REPORT, &content);
-        }
-        if let Some(probe) = measured.probe {
-            self.put(kind::EXPERIMENT, &experiment::PROBE, &[&[u8::from(probe == Probe::Answer)]]);
-        }
-    }
-
-    /// Adds a byte; what does not fit is counted and lost.
-    fn byte(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.length) {
-            *slot = byte;
-        }
-        self.length += 1;
-    }
-
-    fn align(&mut self, padding: usize) {
-        (0..padding).for_each(|_| self.byte(kind::NO_OPERATION));
-    }
-
-    fn put(&mut self, kind: u8, identifier: &[u8], content: &[&[u8]]) {
-        let length: usize = 2 + identifier.len() + content.iter().map(|part| part.len()).sum::<usize>();
-        self.byte(kind);
-        self.byte(length as u8);
-        identifier.iter().chain(content.iter().copied().flatten()).for_each(|&byte| self.byte(byte));
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use lasthop_core::random::Stream;
 use proptest::prelude::*;
 
+use super::patch::keep_sack_blocks;
 use super::*;
 
 fn header(transport: Transport) -> Header {
@@ -189,21 +190,21 @@ fn each_fault_is_named() {
 fn options_of_others() {
     // Kind 30 is multipath TCP, 254 an experiment, 253 with `XX` another one; behind the end is anything.
     let bytes = [30, 4, 1, 2, 254, 4, 9, 9, 253, 6, b'X', b'X', 1, 2, 253, 3, 1, 1, 2, 4, 5, 180, 0, 8, 3];
-    assert_eq!(parse_options(&bytes).map(|options| options.mss), Ok(Some(1460)));
+    assert_eq!(options::parse(&bytes).map(|options| options.mss), Ok(Some(1460)));
     // Four blocks fit beside nothing else; none at all is a mistake.
-    assert_eq!(parse_options(&[5, 2, 0, 0]), Err(ParseError::Option { kind: 5, length: 2 }));
+    assert_eq!(options::parse(&[5, 2, 0, 0]), Err(ParseError::Option { kind: 5, length: 2 }));
     assert_eq!(
-        parse_options(&[5, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        options::parse(&[5, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         Err(ParseError::Option { kind: 5, length: 12 })
     );
     for bytes in [&[2u8, 3, 1, 0][..], &[3, 4, 1, 1], &[4, 3, 0], &[8, 9, 0, 0, 0, 0, 0, 0, 0]] {
-        assert_eq!(parse_options(bytes), Err(ParseError::Option { kind: bytes[0], length: bytes[1] }));
+        assert_eq!(options::parse(bytes), Err(ParseError::Option { kind: bytes[0], length: bytes[1] }));
     }
     for (kind, length) in [(2, 0), (2, 1), (30, 0), (30, 1), (8, 10), (253, 40)] {
-        assert_eq!(parse_options(&[kind, length]), Err(ParseError::Option { kind, length }));
+        assert_eq!(options::parse(&[kind, length]), Err(ParseError::Option { kind, length }));
     }
-    assert_eq!(parse_options(&[1, 1, 8]), Err(ParseError::Option { kind: 8, length: 0 }));
-    assert_eq!(parse_options(&[253, 5, b'L', b'P', 2]), Err(ParseError::Option { kind: 253, length: 5 }));
+    assert_eq!(options::parse(&[1, 1, 8]), Err(ParseError::Option { kind: 8, length: 0 }));
+    assert_eq!(options::parse(&[253, 5, b'L', b'P', 2]), Err(ParseError::Option { kind: 253, length: 5 }));
 }
 
 #[test]
