@@ -1,3 +1,5 @@
+//! The classifier of WSC-TCP, worked by hand.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Headers to bytes and back, beside bytes that were written by hand and by others.
+
 use lasthop_core::random::Stream;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! A sender of the rate-based transports alone, by hand.
+
 use lasthop_core::time::Span;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! A receiver alone: ACKs, blocks, windows and their times.
+
 use super::*;
 use crate::plan::Percentiles;
 

@@ -1,3 +1,5 @@
+//! RACK and the tail loss probe of RFC 8985, by hand.
+
 use lasthop_cc::host::{Floors, Host};
 use lasthop_cc::{ControllerConfig, LossKind, Window};
 
