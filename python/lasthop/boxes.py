@@ -152,7 +152,7 @@ def draw(boxes: Sequence[Box], name: str, title: str, *paths: str | Path) -> Pic
 
 def _scale(boxes: Sequence[Box], wanted: Quantity) -> tuple[float, str, bool]:
     """Return the factor of the unit, the label of the axis, and whether it is logarithmic."""
-    from lasthop.tables import prefix_for
+    from lasthop.quantities import prefix_for
 
     corners = [corner for box in boxes for corner in box.corners()]
     factor, unit = prefix_for(max(abs(corner) for corner in corners), wanted.unit)

@@ -73,7 +73,7 @@ class Panel:
 
 def panel_of(comparison: Comparison, metric: Metric) -> Panel:
     """Return what the panel of a metric shows."""
-    from lasthop.tables import prefix_for
+    from lasthop.quantities import prefix_for
 
     means = {name: stats.mean(comparison.values(name, metric.key)) for name in comparison.transports}
     factor, unit = prefix_for(

@@ -177,7 +177,7 @@ def _steps(sample: Sample, factor: float) -> tuple[list[float], list[float]]:
 
 
 def _scale(samples: Sequence[Sample], wanted: Quantity) -> tuple[float, str]:
-    from lasthop.tables import prefix_for
+    from lasthop.quantities import prefix_for
 
     factor, unit = prefix_for(max(abs(value) for sample in samples for value in sample.values), wanted.unit)
     return factor, f"{wanted.label} ({unit})" if unit else wanted.label

@@ -109,7 +109,7 @@ def comparison_text(comparison: Comparison, name: str) -> str:
 
 def comparison_sheets(comparison: Comparison) -> list[Sheet]:
     """Return the means, and from two seeds on the paired differences."""
-    from lasthop.tables import estimate_texts
+    from lasthop.quantities import estimate_texts
 
     seeds, certainty = len(comparison.seeds), ""
     name = str(comparison.scenario.get("name", "scenario"))

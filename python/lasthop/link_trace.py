@@ -14,7 +14,8 @@ from rich.text import Text
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.tables import quantity, simple_table
+from lasthop.quantities import quantity
+from lasthop.tables import simple_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from lasthop import stats
 from lasthop.errors import OutputError
 from lasthop.files import read_at_most
-from lasthop.tables import TableColumn, Wide, estimate_texts
+from lasthop.quantities import estimate_texts
+from lasthop.tables import TableColumn, Wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,8 +18,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from lasthop import _native, columns, stats
+from lasthop import columns, stats
 from lasthop.flow_groups import group_flows, group_mean, unfinished
+from lasthop.quantities import estimate_text, estimate_texts, quantity
+from lasthop.remarks import REMARKS, filled_by_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,53 +40,6 @@ if TYPE_CHECKING:
 ROWS_MAX = 12
 #: Wider than any screen: what a table would take if it could.
 WIDEST = 10_000
-
-
-def prefix_for(size: float, unit: str) -> tuple[float, str]:
-    """Return the factor and the prefixed unit in which a quantity of this size reads well.
-
-    Examples
-    --------
-    >>> prefix_for(4.2e6, "bit/s")
-    (1000000.0, 'Mbit/s')
-    >>> prefix_for(0.07, "s")
-    (0.001, 'ms')
-    """
-    return _native.multiple(size, unit)
-
-
-def quantity(value: float | None, unit: str) -> str:
-    """Write one value with its unit.
-
-    Examples
-    --------
-    >>> quantity(4_234_000.0, "bit/s"), quantity(0.0712, "s"), quantity(None, "s"), quantity(0.5, "share")
-    ('4.23 Mbit/s', '71.2 ms', '-', '50.0 %')
-    """
-    if value is None:
-        return "-"
-    factor, prefixed = prefix_for(abs(value), unit)
-    return f"{_native.number(value / factor)} {prefixed}".rstrip()
-
-
-def estimate_texts(values: Sequence[Estimate | None], unit: str) -> tuple[list[str], str]:
-    """Write means and half the widths of their intervals in one common unit, which comes with them.
-
-    Examples
-    --------
-    >>> from lasthop.stats import Estimate
-    >>> estimate_texts([Estimate(4.2e6, 4.1e6, 4.3e6, 10), Estimate(5e5, None, None, 1), None], "bit/s")
-    (['4.20 ± 0.10', '0.50', '-'], 'Mbit/s')
-    """
-    factor, prefixed = prefix_for(max((abs(one.mean) for one in values if one), default=0.0), unit)
-    return [_estimate_text(one, factor) for one in values], prefixed
-
-
-def _estimate_text(value: Estimate | None, factor: float) -> str:
-    if value is None:
-        return "-"
-    mean, half = _native.mean((value.mean, value.low, value.high, value.n), factor)
-    return mean if half is None else f"{mean} ± {half}"
 
 
 def runs_table(runs: Runs) -> RenderableType:
@@ -126,114 +81,9 @@ def runs_table(runs: Runs) -> RenderableType:
     return Group(*parts)
 
 
-#: Say so when at least this many packets, and this share of those that found no room, lost a tie.
-MANY_TIED_DROPS = 20
-MUCH_TIED = 0.05
-
-
-#: Flows that a remark names.
-NAMED_MAX = 5
-#: A link that is busy for more than this share of the time is full.
-FULL = 0.95
-#: Repairs that take this share of what a full link carries are what fills it.
-MUCH_REPAIRED = 0.1
-
-
 def _remarks(records: Sequence[dict[str, Any]]) -> list[RenderableType]:
     """Say what the tables alone do not: one paragraph per remark."""
     return [Text(remark, style="yellow") for find in REMARKS for remark in find(records)]
-
-
-def above_throughput(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Explain a goodput that is above what crossed the links in the measured time."""
-    totals = [record["totals"] for record in records]
-    if not any(one["goodput_bit_s"] > one["throughput_bit_s"] for one in totals):
-        return []
-    remark = (
-        "Goodput is above throughput: data that had arrived out of order before the warm-up ended was handed "
-        "to the application after it. A longer run makes this small."
-    )
-    return [remark]
-
-
-def repairs_on(link: Mapping[str, Any]) -> tuple[str, float] | None:
-    """Return the helper that adds most packets to a direction of a link, and their share of what it carries.
-
-    Examples
-    --------
-    >>> repairs_on({"packets_sent": 300, "fec": {"sources": 100, "repairs": 200}})
-    ('fec', 0.6666666666666666)
-    """
-    added = {
-        column.group: column.of(link) or 0
-        for column in columns.declared("links").values()
-        if column.group is not None and column.path[-1] in ("repairs", "retransmissions")
-    }
-    helper = max(added, key=lambda name: added[name], default=None)
-    if helper is None or not added[helper] or not link["packets_sent"]:
-        return None
-    return helper, added[helper] / link["packets_sent"]
-
-
-def filled_by_repairs(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Warn of links that are full, and carry many repairs of a helper."""
-    said = []
-    for place, first in enumerate(records[0]["links"]):
-        links = [record["links"][place] for record in records]
-        busy = stats.mean(link["utilisation"] for link in links) or 0.0
-        found = [one for link in links if (one := repairs_on(link)) is not None]
-        share = sum(share for _, share in found) / len(links)
-        if busy > FULL and share > MUCH_REPAIRED:
-            helper = found[0][0]
-            advice = (
-                'Protect one direction alone (direction = "down" or "up"), or send fewer repairs.'
-                if helper == "fec"
-                else "Let it repeat less often, or give the link more room."
-            )
-            said.append(
-                f"{first['name']} is {quantity(busy, 'share')} busy, and {quantity(share, 'share')} of its "
-                f"packets are repairs by {helper}: what waits there waits for them. {advice}"
-            )
-    return said
-
-
-def tied_drops(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Warn that a lot decided which packet was dropped, if it did so often."""
-    links = [link for record in records for link in record["links"]]
-    tied = sum(link["tied_drops"] for link in links)
-    overflows = sum(link["drops"]["queue-overflow"] for link in links)
-    if tied < MANY_TIED_DROPS * len(records) or tied < MUCH_TIED * overflows:
-        return []
-    text = (
-        f"{tied:,} of {overflows:,} drops at full queues ({tied / overflows:.0%}) were decided by a tie: "
-        "packets met there in the same instant. A processing_time of about one transmission time at the "
-        "bottleneck keeps flows from falling into step."
-    )
-    return [text]
-
-
-def nothing_delivered(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name flows that sent packets and delivered nothing in any run."""
-    silent = [
-        flows[0]["name"]
-        for flows in zip(*(record["flows"] for record in records), strict=True)
-        if any(flow["packets_sent"] for flow in flows)
-        and not any(flow["bytes_delivered"] or flow.get("completion_s") is not None for flow in flows)
-    ]
-    if not silent:
-        return []
-    named = ", ".join(silent[:NAMED_MAX]) + (
-        f" and {len(silent) - NAMED_MAX} more" if len(silent) > NAMED_MAX else ""
-    )
-    text = (
-        f"{named} delivered nothing: every packet was lost, or was still in flight at the end. Look at the "
-        "losses and the delays of the path, and at the length of the run."
-    )
-    return [text]
-
-
-#: What is said of runs of one scenario, by kind: each takes their records.
-REMARKS = (above_throughput, nothing_delivered, filled_by_repairs, tied_drops)
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:
@@ -432,114 +282,6 @@ def _verdicts_table(comparison: Comparison) -> Table:
                 Text(one.verdict, style="dim" if one.better is None else ""),
             )
     return table
-
-
-def transports_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Every transport with its summary and the names of its parameters."""
-    by_kind = {
-        kind: [one for one in listed if one["kind"] == kind]
-        for kind in ("preset", "rate", "stack", "controller", "recovery")
-    }
-    presets = simple_table("preset", "transport = NAME")
-    for column in ("congestion control", "loss recovery"):
-        presets.add_column(column)
-    for one in by_kind["preset"]:
-        presets.add_row(one["name"], one["controller"] or one["summary"], one["recovery"] or "-")
-    rates = simple_table("rate-based", "transport = NAME, or { rate = NAME, PARAMETER = VALUE, ... }")
-    rates.add_column("what it does")
-    for one in by_kind["rate"]:
-        rates.add_row(one["name"], one["summary"])
-    stacks = simple_table("real stack", "transport = NAME, or { stack = ..., congestion = ... }")
-    stacks.add_column("what it is")
-    for one in by_kind["stack"]:
-        stacks.add_row(one["name"], one["summary"])
-    controllers = simple_table("congestion control", "transport = { cc = NAME, PARAMETER = VALUE, ... }")
-    for column in ("what it does", "parameters"):
-        controllers.add_column(column)
-    for one in by_kind["controller"]:
-        parameters = ", ".join(parameter["name"] for parameter in one["parameters"])
-        controllers.add_row(one["name"], one["summary"], parameters or "-")
-    recoveries = simple_table("loss recovery", "transport = { cc = ..., recovery = NAME }")
-    recoveries.add_column("what it does")
-    for one in by_kind["recovery"]:
-        recoveries.add_row(one["name"], one["summary"])
-    hint = Text("'lasthop transports NAME' shows the parameters of one.", style="dim")
-    return Group(presets, rates, stacks, controllers, recoveries, hint)
-
-
-def transport_table(one: Mapping[str, Any]) -> RenderableType:
-    """One transport with help, default and range of each parameter."""
-    head = Text.assemble((one["name"], "bold"), f"  {one['kind']}: {one['summary']}")
-    if one["kind"] == "preset" and one["controller"]:
-        head.append(f"\ncongestion control {one['controller']}, loss recovery {one['recovery']}")
-    if not one["parameters"]:
-        return Group(head, Text("no parameters of its own", style="dim"))
-    table = simple_table("parameter")
-    for column in ("default", "range"):
-        table.add_column(column, justify="right")
-    table.add_column("what it does", ratio=1)
-    for parameter in one["parameters"]:
-        if parameter["switch"]:
-            default, allowed = ("true" if parameter["default"] else "false"), "true, false"
-        elif parameter["choices"]:
-            default = parameter["choices"][int(parameter["default"])]
-            allowed = ", ".join(parameter["choices"])
-        else:
-            default = f"{parameter['default']:g}"
-            allowed = f"{_bound(parameter['min'])}..{_bound(parameter['max'])}"
-        table.add_row(parameter["name"], default, allowed, parameter["help"])
-    return Group(head, table)
-
-
-def helpers_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Every helper with what it does, where it may stand, its keys and where it comes from."""
-    table = simple_table("helper", "helpers = [NAME], or [{ kind = NAME, KEY = VALUE, ... }]")
-    for column in ("what it does", "where it may stand", "keys", "from"):
-        table.add_column(column, ratio=1)
-    for one in listed:
-        keys = ", ".join(key["name"] for key in one["keys"])
-        table.add_row(one["name"], one["summary"], one["stands"], keys, one["origin"])
-    hint = Text("'lasthop helpers NAME' shows the keys of one.", style="dim")
-    return Group(table, hint)
-
-
-def helper_table(one: Mapping[str, Any]) -> RenderableType:
-    """One helper with meaning, default and values of each key."""
-    head = Text.assemble((one["name"], "bold"), f"  {one['summary']}")
-    head.append(f"\nstands {one['stands']}; {one['origin']}")
-    table = simple_table("key")
-    table.add_column("default", justify="right")
-    table.add_column("value")
-    table.add_column("what it does", ratio=1)
-    for key in one["keys"]:
-        table.add_row(key["name"], key["default"] or "", key["values"], key["help"])
-    return Group(head, table)
-
-
-def metrics_table(listed: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Every metric with its unit, where it comes from, and its meaning."""
-    sources = {
-        "totals": "of the run",
-        "flows": "of the flows: the sum, or the mean over those that have it",
-        "links": "of the links: the sum, or that of the bottleneck",
-    }
-    parts: list[RenderableType] = []
-    for source, title in sources.items():
-        if not any(one["from"] == source for one in listed):
-            continue
-        table = simple_table(title)
-        table.columns[0].no_wrap = True
-        for heading in ("unit", "by", "meaning"):
-            table.add_column(heading)
-        for one in listed:
-            if one["from"] == source:
-                table.add_row(Text(one["name"]), one["unit"], one["by"], Text(one["help"]))
-        parts.append(table)
-    hint = (
-        "The unit may be left out, as in --metric goodput; bottleneck_ before the name of one of the links "
-        "is its value there."
-    )
-    return Group(*parts, Text(hint, style="dim"))
 
 
 def history_table(entries: Sequence[Entry], file: str) -> RenderableType:
@@ -809,7 +551,7 @@ def _loss_tables(records: Sequence[Mapping[str, Any]]) -> list[Table]:
                 )
                 for belief in beliefs
             ]
-            table.add_row(name, kind, *(_estimate_text(value, 1.0) for value in values))
+            table.add_row(name, kind, *(estimate_text(value, 1.0) for value in values))
             name = ""
         table.add_section()
     return [table]
@@ -905,7 +647,7 @@ def traffic_table(traffic: Traffic) -> RenderableType:
     rows = [*TRAFFIC_ROWS, *((f"acf_{lag}", f"ACF at {lag}", 1.0) for lag in traffic.lags)]
     for column, label, factor in rows:
         estimates = [traffic.estimate(series, column) for series in traffic.series]
-        table.add_row(label, *(_estimate_text(one, factor) for one in estimates))
+        table.add_row(label, *(estimate_text(one, factor) for one in estimates))
     table.columns[0].no_wrap = True
     return Group(
         Text.assemble((traffic.name, "bold"), f"  frames of {traffic.flow}, {length}, {which}"),
@@ -997,7 +739,3 @@ def simple_table(first_column: str, title: str | None = None) -> Table:
 def verdict_style(better: bool | None) -> str:  # noqa: FBT001 - the three values are the meaning
     """Return the colour of a verdict."""
     return {True: "green", False: "red", None: "dim"}[better]
-
-
-def _bound(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"

@@ -25,7 +25,7 @@ def transports(
 ) -> None:
     """List transports, congestion controllers and loss recoveries with their parameters."""
     with user_errors():
-        from lasthop import tables
+        from lasthop import catalogue
 
         listed = api.transports()
         if name is not None:
@@ -33,14 +33,14 @@ def transports(
         if as_json:
             say(json.dumps(listed, indent=1))
         elif name is None:
-            print_content(tables.transports_table(listed))
+            print_content(catalogue.transports_table(listed))
         else:
             preset = next((one for one in listed if one["kind"] == "preset"), None)
             for one in listed:
                 # A preset that is called like its law shows the law's parameters: once is enough.
                 if one["kind"] == "controller" and preset is not None and preset["controller"] == name:
                     continue
-                print_content(tables.transport_table(one))
+                print_content(catalogue.transport_table(one))
 
 
 def helpers(
@@ -52,7 +52,7 @@ def helpers(
 ) -> None:
     """List helpers in the network (PEPs): what each does, where it may be placed, its keys."""
     with user_errors():
-        from lasthop import tables
+        from lasthop import catalogue
 
         listed = api.helpers()
         if name is not None:
@@ -63,9 +63,9 @@ def helpers(
         if as_json:
             say(json.dumps(listed, indent=1))
         elif name is None:
-            print_content(tables.helpers_table(listed))
+            print_content(catalogue.helpers_table(listed))
         else:
-            print_content(tables.helper_table(listed[0]))
+            print_content(catalogue.helper_table(listed[0]))
 
 
 def list_metrics(
@@ -76,7 +76,7 @@ def list_metrics(
 ) -> None:
     """List metrics: names for studies, --metric and --until."""
     with user_errors():
-        from lasthop import tables
+        from lasthop import catalogue
 
         listed = [one for one in api.metrics() if name is None or name in one["name"]]
         if not listed:
@@ -84,7 +84,7 @@ def list_metrics(
         if as_json:
             say(json.dumps(listed, indent=1))
         else:
-            print_content(tables.metrics_table(listed))
+            print_content(catalogue.metrics_table(listed))
 
 
 def schema() -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES, PLOTLY_DASHES
 from lasthop.errors import ArgumentError
 from lasthop.plot import whole_intervals
+from lasthop.quantities import prefix_for
 from lasthop.studies.statistics import check_columns, seeds_text, summarise
-from lasthop.tables import prefix_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,10 +15,10 @@ from lasthop import laws
 from lasthop.columns import find_anywhere, matching, scaled
 from lasthop.comparison import Difference
 from lasthop.errors import ArgumentError
+from lasthop.quantities import estimate_texts
 from lasthop.stats import SAME, Estimate
 from lasthop.studies.charts import Chart, Look, make_chart, make_series_chart
 from lasthop.studies.statistics import check_name, differences, seeds_text, summarise
-from lasthop.tables import estimate_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

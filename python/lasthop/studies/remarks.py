@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lasthop.columns import declared
+from lasthop.remarks import REMARKS
 from lasthop.studies.store import FLOWS, LINKS, RUNS
-from lasthop.tables import REMARKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

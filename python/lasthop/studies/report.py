@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import files
 from lasthop.errors import ArgumentError
+from lasthop.quantities import quantity
 from lasthop.scenario import toml_value
 from lasthop.studies.digest import failed_rows, series_columns
 from lasthop.studies.plot import PAGE_CONFIG, chart_page
-from lasthop.tables import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
