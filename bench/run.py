@@ -20,9 +20,11 @@ import os
 import platform
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,8 +40,8 @@ RESULTS = ROOT / "bench" / "RESULTS.md"
 DUMBBELL = ROOT / "scenarios" / "lossy-last-hop.toml"
 RUNS = 5
 
-#: Letters of all cases: (a) to (e) lie in `SCENARIOS`, (f) is made here, the others are `TWINS`.
-CASES = "abcdefghijklmno"
+#: Letters of all cases: (a) to (e) lie in `SCENARIOS`, (f) and (p) are made here, the others are `TWINS`.
+CASES = "abcdefghijklmnop"
 
 #: How much of a case `--quick` simulates: its outages have room, and in the large ones all flows have begun.
 QUICK_DURATION_S = 6.0
@@ -101,6 +103,16 @@ ns-2's `Mac/802_11` without RTS; CPU time of the event loop per packet-hop, medi
 alternate. A packet-hop is a packet over the air once, however often it was repeated. Aim with {first}
 stations: {aim:g} ns.
 """
+
+TRANSFERS_HEADING = """## Many transfers, and captures
+
+Case (p): 100,000 transfers of 20 kB in the mean over one bottleneck, 40 s, from reading the scenario to its
+summary; and reading a capture of 1,000,000 packets (pcap, 60 B of each) with what is found of its flows and
+path. CPU time of the whole process, that of the capture without the start of Python; medians of {runs} runs.
+"""
+#: CPU seconds and MiB that 100,000 transfers may take, and CPU seconds of a capture.
+TRANSFERS_AIM = (10.0, 1024.0)
+CAPTURE_AIM_S = 2.0
 
 #: Scenario -> times in s between which instructions are counted: some 200,000 packet-hops.
 COUNTED_S = {
@@ -374,6 +386,49 @@ def cells_part(program: Path, runs: int, *, quick: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def transfers_part(program: Path, runs: int, *, quick: bool = False) -> str:
+    """Time many short transfers and the reading of a large capture; return their part of the page."""
+    path = SCENARIOS / "twins" / "p-short-transfers.toml"
+    settings = ("flows.0.count=2000",) if quick else ()
+    ours = median([time_lasthop(program, path, number, settings) for number in range(1, runs + 1)])
+    read_s = statistics.median(capture_s(20_000 if quick else 1_000_000) for _ in range(runs))
+    say(f"  (p) {ours.cpu_s:.2f} s, {ours.max_rss_kib / 1024:.0f} MiB; a capture in {read_s:.2f} s")
+    most_s, most_mib = TRANSFERS_AIM
+    work = f"{ours.packet_hops:,} packet-hops"
+    memory = f"{ours.max_rss_kib / 1024:.0f} MiB | {most_mib:g} MiB"
+    lines = [
+        TRANSFERS_HEADING.format(runs=runs),
+        "| case | work | CPU time | aim | memory | aim |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        f"| (p) 100,000 transfers | {work} | {ours.cpu_s:.1f} s | {most_s:g} s | {memory} |",
+        f"| a capture read | 1,000,000 packets | {read_s:.2f} s | {CAPTURE_AIM_S:g} s | - | - |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def capture_s(packets: int) -> float:
+    """Return the CPU seconds that reading a capture of that many datagrams takes."""
+    from lasthop.captured import Captured
+
+    # Ethernet, IPv4 and UDP from 10.0.0.1 to 10.0.0.2, of which the capture has 60 bytes.
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 1028, 0, 0, 64, 17, 0, b"\x0a\0\0\x01", b"\x0a\0\0\x02")
+    frame = bytes(12) + b"\x08\x00" + ip + struct.pack(">HHHH", 5000, 6000, 1008, 0)
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 60, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "large.pcap")
+        with path.open("wb") as file:
+            file.write(head)
+            for number in range(packets):
+                seconds, micros = divmod(number * 20, 1_000_000)
+                file.write(struct.pack("<IIII", seconds, micros, 60, 1042) + frame.ljust(60, b"\0"))
+        begun = time.process_time()
+        found = Captured(path).found["packets"]
+        spent = time.process_time() - begun
+    if found != packets:
+        raise SystemExit(f"bench: {found} of {packets} packets were found")
+    return spent
+
+
 def table(rows: list[Row]) -> str:
     """The results as Markdown."""
     heads = ["case", "packet-hops", "lasthop (ns)", "aim", "ns-2 (ns)", "ratio", "ns-3 (ns)", "memory"]
@@ -609,7 +664,8 @@ def rivals(cases: str, runs: int, *, quick: bool = False) -> None:
         rows = [run_case(program, third, path, runs, quick=quick) for path in scenarios_of(cases)]
     twins = twins_part(program, cases, runs, quick=quick) if set(cases) & set(TWINS) else ""
     cells = cells_part(program, runs, quick=quick) if "f" in cases else ""
-    print("\n".join(part for part in (table(rows) if rows else "", twins, cells) if part))
+    transfers = transfers_part(program, runs, quick=quick) if "p" in cases else ""
+    print("\n".join(part for part in (table(rows) if rows else "", twins, cells, transfers) if part))
     if not set(cases) >= set(CASES):
         return
     if quick:
@@ -626,7 +682,7 @@ def rivals(cases: str, runs: int, *, quick: bool = False) -> None:
             rivals=versions,
         )
         write(
-            introduction + "\n" + table(rows) + "\n" + twins + "\n" + cells,
+            "\n".join((introduction, table(rows), twins, cells, transfers)),
             senders_part(program, runs),
         )
 
