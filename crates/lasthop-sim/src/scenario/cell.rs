@@ -148,6 +148,8 @@ impl Cells {
             None => Ok(None),
         };
         let modes = members.stations.iter().map(&mut own).collect::<Result<Vec<Option<(usize, usize)>>>>()?;
+        let rates = members.stations.iter().map(|member| own_rate(member, &mac));
+        let rates = rates.collect::<Result<Vec<Option<usize>>>>()?;
         let air = Air::read(table)?;
         let radio = air.medium(&members.name);
         check_range(table, members, &radio, nodes)?;
@@ -157,7 +159,7 @@ impl Cells {
         let mac_index = medium.macs.len();
         let is_fair = mac.aggregation.as_ref().is_some_and(|plan| matches!(plan.queues, Queues::Fair { .. }));
         medium.macs.push(mac);
-        let mut join = |node: usize, track: Track, access_point: bool, modes: Option<(usize, usize)>| {
+        let mut join = |node: usize, track: Track, access_point: bool, (modes, rate)| {
             if let Some(known) = medium.stations.iter().position(|station| station.node == node) {
                 medium.stations[known].access_point |= access_point;
                 return known;
@@ -169,15 +171,18 @@ impl Cells {
                 track,
                 access_point,
                 modes,
+                rate,
             });
             medium.stations.len() - 1
         };
-        let hub = members.access_point.map(|(node, position)| join(node, Track::fixed(position), true, None));
+        let hub = members
+            .access_point
+            .map(|(node, position)| join(node, Track::fixed(position), true, (None, None)));
         let stations: Vec<usize> = members
             .stations
             .iter()
-            .zip(modes)
-            .map(|(member, modes)| join(member.node, member.track.clone(), false, modes))
+            .zip(modes.into_iter().zip(rates))
+            .map(|(member, own)| join(member.node, member.track.clone(), false, own))
             .collect();
         // With routes of their own stations are neighbours of each other, too.
         let peers = hub.is_none() || medium.routing.is_some();
@@ -310,6 +315,17 @@ fn rate_index(table: &Reader<'_>, phy: &Phy, rate: Rate, key: &str, place: &Plac
         let message = format!("{key}: {} has no rate of {rate}", phy.name);
         table.source.error(place, message, &format!("it has {}", listed(&known)))
     })
+}
+
+/// The rate that a station has for itself, as an index of its PHY.
+fn own_rate(member: &Member<'_>, mac: &MacPlan) -> Result<Option<usize>> {
+    let Some(station) = &member.table else { return Ok(None) };
+    let Some(rate) = station.rate_if("rate")? else { return Ok(None) };
+    if mac.aggregation.is_some() {
+        let message = format!("{} sends by modes, which are more than a rate", mac.phy.name);
+        return Err(station.error("rate", message, "write mcs, and streams, width or guard_interval"));
+    }
+    rate_index(station, mac.phy, rate, "rate", station.place_of("rate")).map(Some)
 }
 
 /// How rates are chosen, and the basic rates. `slowest` is the rate of a profile that has only one.

@@ -705,6 +705,12 @@ static STATION: Table = Table {
                 Kind::List(&A_WAYPOINT),
                 "Where it walks from there, in the order of time and in straight lines. Default: nowhere.",
             ),
+            Key::new(
+                "rate",
+                Kind::Rate,
+                "Before 802.11n: rate of data frames to and from it, whatever rate_control says; of two stations with \
+                 one, that of the addressee. Default: as in the cell.",
+            ),
         ],
         STATION_MODES,
     ],

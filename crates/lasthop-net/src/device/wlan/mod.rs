@@ -278,7 +278,6 @@ impl Medium {
     ) {
         let side = side_of(links, direction);
         let number = self.ports.len() as u16;
-        let own = self.plan.stations[to].modes.or(self.plan.stations[from].modes);
         self.between[from * self.stations.len() + to] = number;
         let station = &mut self.stations[from];
         let mac = &self.plan.macs[station.mac];
@@ -289,9 +288,11 @@ impl Medium {
             station.exchange = Exchange::new(mac, &queue);
             station.queue = queue;
         }
-        let mut rate = mac.rate;
+        let ends = [&self.plan.stations[to], &self.plan.stations[from]];
+        let mut rate = ends.iter().find_map(|end| end.rate).map_or(mac.rate, RatePlan::Fixed);
         let (mut first, mut modes) = (0, &[][..]);
         if let Some(aggregation) = &mac.aggregation {
+            let own = ends.iter().find_map(|end| end.modes);
             let (start, count) = own.unwrap_or((0, aggregation.common));
             (first, modes) = (start, &aggregation.modes[start..start + count]);
             // A single one is no choice.

@@ -77,6 +77,8 @@ pub struct StationPlan {
     /// The modes of data to and from it, as the first and the number of its cell's, if they are not those that all
     /// have.
     pub modes: Option<(usize, usize)>,
+    /// Before 802.11n: the index of the rate of data to and from it, if it is not chosen as those of the others are.
+    pub rate: Option<usize>,
 }
 
 /// A link that runs over the medium: both of its directions.
