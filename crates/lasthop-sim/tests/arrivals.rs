@@ -95,6 +95,29 @@ fn as_many_as_there_is_time_for() {
     assert_eq!((starts[0], starts[49]), (5.0, 9.9));
 }
 
+/// Bursts: as many flows as the load asks for, in a fifth of the time. Of 4000 s some 400 cycles of 10 s are left to
+/// chance.
+#[test]
+fn bursts_bring_the_same_load() {
+    let size = r#"{ kind = "constant", bytes = "10 kB" }"#;
+    let start = "load = 0.3, on = \"2 s\", off = \"8 s\"";
+    let text = fair(4000, &web(size, start)).replace("\"poisson\"", "\"on-off\"");
+    let scenario = Scenario::parse(&text, Format::Toml, "test", &[]).unwrap();
+    let asked = scenario.plan().flows.len() as f64;
+    let per_flow = 10_000.0 * 1500.0 / 1448.0 * 8.0;
+    assert!((asked - 0.3 * 4000.0 * 1e6 / per_flow).abs() < 1.0, "{asked}");
+    let mut starts: Vec<f64> = transfers(&run_plan(scenario.plan(), 1, SUMMARY), "web")
+        .into_iter()
+        .filter_map(|row| row.0)
+        .collect();
+    starts.sort_by(f64::total_cmp);
+    // Those beyond the end take no part.
+    assert!((starts.len() as f64 / asked - 1.0).abs() < 0.15, "{} of {asked}", starts.len());
+    // Four in five seconds are quiet, and a few of the others.
+    let busy: std::collections::BTreeSet<u64> = starts.iter().map(|start| *start as u64).collect();
+    assert!((800..1400).contains(&busy.len()), "{}", busy.len());
+}
+
 /// Another class, before or behind, changes neither the arrivals nor the lengths of the first.
 #[test]
 fn a_class_leaves_the_others_alone() {

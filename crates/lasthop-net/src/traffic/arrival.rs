@@ -40,6 +40,15 @@ pub enum Spacing {
     Equal(f64),
     /// By gaps of exponential length with this mean in seconds, the first after one: a Poisson process.
     Exponential(f64),
+    /// A Poisson process that is interrupted: on and off in turn, for times of exponential length.
+    OnOff {
+        /// Mean gap while it is on, in seconds.
+        gap: f64,
+        /// Mean length of a time in which it is on, in seconds.
+        on: f64,
+        /// The same of the times between them.
+        off: f64,
+    },
     /// A Poisson process that has `count` arrivals before `end`: they are uniform there, in order.
     Uniform {
         /// Number of arrivals.
@@ -92,6 +101,8 @@ struct Process {
     number: u64,
     /// Seconds from `from` to the last of them.
     elapsed: f64,
+    /// Seconds that the process stays on.
+    left: f64,
 }
 
 impl Process {
@@ -100,7 +111,7 @@ impl Process {
             1 => Stream::new(seed, &format!("arrivals of {}", arrivals.name)),
             _ => Stream::new(seed, &format!("arrivals of {} ({number})", arrivals.name)),
         };
-        Process { stream, arrivals: arrivals.clone(), number: 0, elapsed: 0.0 }
+        Process { stream, arrivals: arrivals.clone(), number: 0, elapsed: 0.0, left: 0.0 }
     }
 
     fn next(&mut self) -> Time {
@@ -108,6 +119,21 @@ impl Process {
         match self.arrivals.spacing {
             Spacing::Equal(gap) => self.elapsed = gap * self.number as f64,
             Spacing::Exponential(mean) => self.elapsed += self.stream.exponential(mean),
+            Spacing::OnOff { gap, on, off } => {
+                if self.number == 0 {
+                    let begins_off = self.stream.uniform() * (on + off) >= on;
+                    self.elapsed = if begins_off { self.stream.exponential(off) } else { 0.0 };
+                    self.left = self.stream.exponential(on);
+                }
+                let mut wait = self.stream.exponential(gap);
+                while wait >= self.left {
+                    wait -= self.left;
+                    self.elapsed += self.left + self.stream.exponential(off);
+                    self.left = self.stream.exponential(on);
+                }
+                self.elapsed += wait;
+                self.left -= wait;
+            }
             Spacing::Uniform { count, end } => {
                 // The least of the uniform variables that are left, in what is left of the time.
                 let least = 1.0 - libm::pow(1.0 - self.stream.uniform(), 1.0 / (count - self.number) as f64);
@@ -171,6 +197,37 @@ mod tests {
                 "seed {seed}, {spacing:?}: {variance} of {mean}"
             );
         }
+    }
+
+    /// An interrupted Poisson process has gaps as if drawn from one of two exponential distributions (Kuczura, *The
+    /// interrupted Poisson process as an overflow process*, BSTJ 1973, eq. 2 to 4), here with 100 arrivals a second
+    /// while it is on, for 0.2 s, and off for 0.8 s in the mean: 20 a second in all.
+    #[test]
+    fn a_process_that_is_interrupted() {
+        let (rate, leave, enter) = (100.0_f64, 5.0_f64, 1.25_f64);
+        let sum = rate + leave + enter;
+        let root = (sum * sum - 4.0 * rate * enter).sqrt();
+        let (fast, slow) = (0.5 * (sum + root), 0.5 * (sum - root));
+        let share = (rate - slow) / (fast - slow);
+        let mut second_halves = 0.0;
+        for seed in 1..=5 {
+            let spacing = Spacing::OnOff { gap: 0.01, on: 0.2, off: 0.8 };
+            let times = starts(&arriving("web", spacing, 20_000), seed);
+            assert!(times.is_sorted());
+            let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1].since(pair[0]).seconds()).collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            assert!((mean * 20.0 - 1.0).abs() < 0.1, "seed {seed}: {mean}");
+            // What it is between two arrivals says nothing of the next two.
+            second_halves += gaps.iter().skip(1).step_by(2).sum::<f64>() / gaps.iter().sum::<f64>() / 5.0;
+            gaps.sort_by(f64::total_cmp);
+            let number = gaps.len() as f64;
+            let distance = gaps.iter().zip(0..).fold(0.0_f64, |most, (gap, rank)| {
+                let below = 1.0 - share * (-fast * gap).exp() - (1.0 - share) * (-slow * gap).exp();
+                most.max((below - f64::from(rank) / number).abs())
+            });
+            assert!(distance < 1.63 / number.sqrt(), "seed {seed}: {distance}");
+        }
+        assert!((second_halves - 0.5).abs() < 0.02, "{second_halves}");
     }
 
     /// Another class leaves the arrivals of the first alone, wherever it stands in the file.

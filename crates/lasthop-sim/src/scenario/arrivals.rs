@@ -17,6 +17,9 @@ use super::reader::{Checked, Item, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
+/// Bursts without an arrival for each with one.
+const MOST_IDLE: f64 = 1000.0;
+
 /// Whether the flows of the table arrive one after another.
 pub(super) fn arrive(table: &Reader<'_>) -> Result<bool> {
     Ok(matches!(table.value("start")?, Checked::Table(start) if start.has("arrivals")))
@@ -78,7 +81,7 @@ pub(super) fn times(
 }
 
 fn uniform(table: &Reader<'_>) -> Result<Start> {
-    if let Some(key) = ["every", "load", "from", "file"].into_iter().find(|key| table.has(key)) {
+    if let Some(key) = ["every", "load", "from", "on", "off", "file"].into_iter().find(|key| table.has(key)) {
         let message = format!("{key} is for flows that arrive one after another");
         return Err(table.error(key, message, "add arrivals = \"poisson\", or leave it out"));
     }
@@ -105,7 +108,7 @@ fn listed(
     (end, stop): (Time, Option<Time>),
     files: &mut InputFiles<'_>,
 ) -> Result<Times> {
-    if let Some(key) = ["uniform", "every", "load"].into_iter().find(|key| start.has(key)) {
+    if let Some(key) = ["uniform", "every", "load", "on", "off"].into_iter().find(|key| start.has(key)) {
         let message = format!("{key} says when flows arrive, and so does the file");
         return Err(start.error(key, message, "leave it out"));
     }
@@ -148,6 +151,12 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
         let message = "a file lists arrivals, and these are drawn".to_owned();
         return Err(start.error("file", message, "write arrivals = \"listed\", or leave it out"));
     }
+    if let Some(key) = ["on", "off"].into_iter().find(|key| start.has(key))
+        && start.name("arrivals")? != "on-off"
+    {
+        let message = format!("{key} is for arrivals in bursts");
+        return Err(start.error(key, message, "write arrivals = \"on-off\", or leave it out"));
+    }
     if start.has("uniform") {
         let message = "uniform and arrivals exclude each other".to_owned();
         return Err(start.error("uniform", message, "keep one of them"));
@@ -169,7 +178,8 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
             return Err(start.source.error(start.place, message, "add every = \"50 ms\", or load = 0.5"));
         }
     };
-    let is_random = start.name("arrivals")? == "poisson";
+    let kind = start.name("arrivals")?;
+    let is_random = kind != "periodic";
     let time = end.since(from).seconds();
     // Of equal gaps the first flow comes at once, and none at the end.
     let fitting = if is_random { (time / gap).round() } else { (time / gap).ceil() };
@@ -195,10 +205,23 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
     let name = table.text("name")?.to_owned();
     let spacing = match (is_random, asked) {
         (false, _) => Spacing::Equal(gap),
+        _ if kind == "on-off" => interrupted(start, gap)?,
         (true, Some(_)) => Spacing::Exponential(gap),
         (true, None) => Spacing::Uniform { count, end },
     };
     Ok((Start::After(Arc::new(Arrivals { name, from, spacing })), count))
+}
+
+/// Arrivals with this mean gap that come in bursts.
+fn interrupted(start: &Reader<'_>, gap: f64) -> Result<Spacing> {
+    let of = |key| start.span_if(key)?.ok_or_else(|| start.missing(start.table.key(key)));
+    let (on, off) = (of("on")?.seconds(), of("off")?.seconds());
+    let gap = gap * on / (on + off);
+    if gap > on * MOST_IDLE {
+        let message = format!("only one burst in {:.0} has an arrival", gap / on);
+        return Err(start.error("on", message, "lengthen on, or let flows arrive more often"));
+    }
+    Ok(Spacing::OnOff { gap, on, off })
 }
 
 /// Mean seconds between two arrivals that load the slowest link with this share of its rate, headers included.

@@ -2067,10 +2067,10 @@ static START: Table = Table {
         Key::new("uniform", Kind::List(&ANY_TIME), "Earliest and latest time, for each flow on its own."),
         Key::new(
             "arrivals",
-            Kind::Choice(|| vec!["poisson", "periodic", "listed"]),
-            "Flows of this table arrive one after another: as a Poisson process, after equal gaps, or at the times of \
-             a file. Without count as many do as arrive on average until the end (or stop); with it a flow that \
-             would arrive later takes no part.",
+            Kind::Choice(|| vec!["poisson", "periodic", "on-off", "listed"]),
+            "Flows of this table arrive one after another: as a Poisson process, after equal gaps, as a Poisson \
+             process that is on and off in turn, or at the times of a file. Without count as many do as arrive on \
+             average until the end (or stop); with it a flow that would arrive later takes no part.",
         ),
         Key::new(
             "file",
@@ -2087,6 +2087,15 @@ static START: Table = Table {
              packets included.",
         ),
         Key::new("from", ANY_TIME, "Flows arrive from this time on.").default("\"0 s\""),
+        Key::new(
+            "on",
+            SOME_TIME,
+            "With on-off: mean of the exponential times in which flows arrive. They then come more often than one in \
+             every.",
+        )
+        .or("add on = \"2 s\" and off = \"8 s\""),
+        Key::new("off", SOME_TIME, "Mean of the exponential times between them.")
+            .or("add on = \"2 s\" and off = \"8 s\""),
     ]],
     partial: false,
 };
