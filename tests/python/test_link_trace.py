@@ -130,6 +130,13 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
         LinkTrace(tmp_path)
 
 
+def test_a_conversion_is_no_longer_than_what_can_be_read(tmp_path: Path) -> None:
+    """Found by a search for inputs: nine bytes became 353 MB, of which 256 MiB are read at most."""
+    fast = LinkTrace(written(tmp_path, "fast.txt", "2486\t226"))
+    with pytest.raises(ArgumentError, match="more than 33 million lines"):
+        fast.convert("mahimahi")
+
+
 @pytest.mark.parametrize("line", ["0.5 1.5\n", "7\n"])
 def test_a_large_wrong_file_is_refused_at_once(tmp_path: Path, line: str) -> None:
     """A mistake at the end of 200 MB is found within two seconds, as is a file that is too long."""

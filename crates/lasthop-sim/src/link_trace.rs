@@ -10,14 +10,13 @@ use lasthop_core::time::Span;
 use serde_json::{Value, json};
 
 use crate::scenario::ScenarioError;
+use crate::scenario::input_file::LONGEST_FILE;
 use crate::scenario::trace_file::{Found, Recording, Way, recognise};
 
 /// Bytes of an opportunity where a file does not say it: a full packet, as Mahimahi's manual has it.
 pub const OPPORTUNITY: u32 = 1500;
 /// A link that sends nothing for this long pauses.
 const PAUSE: Span = Span::from_millis(100);
-/// Most lines of a file that is written.
-const MOST_LINES: u64 = 50_000_000;
 /// Most intervals of equal length.
 const MOST_BINS: u64 = 10_000_000;
 
@@ -313,8 +312,16 @@ impl LinkTrace {
             if steps.is_empty() {
                 return Err(NO_RATES.to_owned());
             }
-            if self.bits() / 8.0 / f64::from(OPPORTUNITY) > MOST_LINES as f64 {
-                return Err(format!("it would have more than {MOST_LINES} lines: shorten the trace"));
+            // No line is longer than the last, and a file that nobody can read is of no use.
+            let line = millis(self.length()).to_string().len() + 1;
+            let most = LONGEST_FILE as f64 / line as f64;
+            if self.bits() / 8.0 / f64::from(OPPORTUNITY) > most {
+                return Err(format!(
+                    "it would have more than {} million lines, and a file that is read has {} MiB at most: shorten the \
+                     trace",
+                    (most / 1e6) as u64,
+                    LONGEST_FILE >> 20,
+                ));
             }
             // Nanobits, so that nothing is lost between steps.
             let packet = u128::from(OPPORTUNITY) * 8 * 1_000_000_000;

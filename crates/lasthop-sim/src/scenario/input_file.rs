@@ -20,7 +20,7 @@ use super::traffic::capture::Shared;
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Longest file in bytes. Two hours of film at 60 frames/s in verbose form have 20 MB.
-const LONGEST_FILE: u64 = 256 << 20;
+pub(crate) const LONGEST_FILE: u64 = 256 << 20;
 
 /// Where the files are that a scenario names.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ mod error;
 mod flows;
 mod frame_file;
 mod helpers;
-mod input_file;
+pub(crate) mod input_file;
 mod keys;
 mod link;
 mod overrides;
