@@ -121,6 +121,59 @@ fn what_is_dropped_at_the_head_has_waited() {
     assert!(waited[1] > 0.1 * found, "{waited:?}");
 }
 
+/// CAKE on a faster link: the queue is that of its shaper. A stream to one host and eight to another, which all send
+/// too much, get half of what it lets through each, and a call beside the first waits for two packets at most.
+#[test]
+fn cake_shares_among_hosts_behind_its_shaper() {
+    let way = |delay: &str| format!("rate = \"100 Mbit/s\"\ndelay = \"{delay}\"");
+    let shaped = way("1 ms") + "\nqueue = { kind = \"cake\", bandwidth = \"8 Mbit/s\" }";
+    let stream = |rate: &str, packet: &str| {
+        format!(
+            "transport = \"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"{packet}\" }}"
+        )
+    };
+    let nodes = ["server", "mirror", "gate", "router", "phone", "tablet"];
+    let scene = Scene::lasting("30 s")
+        .with("warmup = \"2 s\"")
+        .with(&format!("[topology]\nkind = \"graph\"\nnodes = {nodes:?}"))
+        .link("server", "gate", &way("20 ms"))
+        .link("mirror", "gate", &way("20 ms"))
+        .link("gate", "router", &shaped)
+        .link("router", "phone", &way("5 ms"))
+        .link("router", "tablet", &way("5 ms"))
+        .between("server", "phone", &stream("6 Mbit/s", "1200 B"))
+        .between("mirror", "tablet", &(stream("1 Mbit/s", "1000 B") + "\ncount = 8"))
+        .between("server", "phone", &stream("64 kbit/s", "160 B"));
+    let run = run(scene.text());
+    let flows = &run.summary.flows;
+    let shares: Vec<f64> = flows.iter().map(|flow| flow.throughput_bit_s / 1e6).collect();
+    let (one, many) = (shares[0], shares[1..9].iter().sum::<f64>());
+    // The call is never among the busy flows: it takes nothing of either half.
+    assert!((one / many - 1.0).abs() < 0.02, "{one} and {many}");
+    assert!((one + many + shares[9] - 8.0).abs() < 0.01, "{shares:?}");
+    // 26 ms of the way, 1.2 ms for a packet of 1228 B in service, and the own 0.2 ms.
+    assert!(flows[9].delay_p95_s.unwrap() < 0.0285, "{:?}", flows[9].delay_p95_s);
+    assert_eq!(flows[9].packets_lost.values().sum::<u64>(), 0);
+}
+
+/// A return path that carries a third of the ACKs: CAKE's filter lets one or two of them wait, and the download has
+/// more for it.
+#[test]
+fn cake_filters_acks() {
+    let download = |filter: &str| {
+        let queue = format!("queue = {{ kind = \"cake\", ack_filter = \"{filter}\" }}");
+        let link = format!("reverse = {{ rate = \"50 kbit/s\", {queue} }}");
+        let window = "[tcp]\nreceiver_window = \"45 packets\"\n";
+        run(&last_hop(&link, &(flow("cubic", "") + window)))
+    };
+    let runs = ["off", "conservative", "aggressive"].map(download);
+    let waiting = runs.each_ref().map(|run| run.summary.links[3].max_queue_packets.unwrap());
+    assert!(waiting[0] > 10 && waiting[1..] == [2, 1], "{waiting:?}");
+    let [plain, filtered, most] = runs.each_ref().map(mbit);
+    assert!(plain < 0.96 * filtered && filtered < 0.96 * most, "{plain}, {filtered}, {most}");
+    assert!(runs[2].summary.links[3].drops["withheld"] > 5000);
+}
+
 /// PIE keeps the delay near its target of 15 ms.
 #[test]
 fn pie_keeps_its_target() {

@@ -240,7 +240,19 @@ fn link_with_devices(least_kbit: u32, most_kbit: u32, grain: Grain) -> BoxedStra
              limit = \"{limit}\" }}"
         )
     });
-    let codel = prop_oneof![2 => codel, 1 => pie, 1 => dual];
+    let isolation = one_of(&["triple-isolate", "dual-srchost", "flows", "none"]);
+    let tins = one_of(&["diffserv3", "diffserv4", "besteffort"]);
+    let filter = one_of(&["off", "conservative", "aggressive"]);
+    let cake = (isolation, tins, filter, 10u32..200, any::<bool>()).prop_map(
+        |(isolation, tins, filter, rtt, few)| {
+            let memory = if few { ", memory = \"20 kB\", framing = \"atm\"" } else { "" };
+            format!(
+                "queue = {{ kind = \"cake\", isolation = \"{isolation}\", tins = \"{tins}\", \
+                 ack_filter = \"{filter}\", rtt = \"{rtt} ms\"{memory} }}"
+            )
+        },
+    );
+    let codel = prop_oneof![2 => codel, 1 => pie, 1 => dual, 1 => cake];
     let change = (1u32..4000, rate_of(least_kbit, most_kbit, grain))
         .prop_map(|(at, rate)| format!("rate_changes = [{{ at = \"{at} ms\", rate = {rate} }}]"));
     (

@@ -31,7 +31,6 @@
 //! *References:* RFC 3366; Lin and Yu (IEEE Trans. Commun. 1982) for type II; Paul et al. (Wireless Networks 1995).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Kind, NONE, Note, Packet, flag};
@@ -42,7 +41,7 @@ use super::queued::{join, lose_shed};
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::measure::Window;
 use crate::plan::{Arq, Direction, DiscardUnit, ErrorPosition, Hybrid};
-use crate::queue::{Arrival, Found, Served, Service, Shed, Verdict, Waiting};
+use crate::queue::{Arrival, Found, KnownFlows, Served, Shed, Verdict, Waiting};
 use crate::routing::DirectionId;
 
 /// Size of a notice of a bad state: IP and ICMP headers and what is quoted of the packet (Bakshi et al. 1997).
@@ -169,9 +168,9 @@ impl ArqMachine {
         }
     }
 
-    /// See [`Waiting::name_flows`].
-    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
-        self.waiting.name_flows(names);
+    /// See [`Waiting::know_flows`].
+    pub(crate) fn know_flows(&mut self, known: &KnownFlows) {
+        self.waiting.know_flows(known);
     }
 
     /// What the scenario asked for.

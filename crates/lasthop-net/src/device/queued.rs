@@ -3,15 +3,13 @@
 //! The device stands in place of the head of its link, asks the [`Waiting`] of its plan who is next whenever the
 //! transmitter is free, and uses the link's transmitter and air.
 
-use std::sync::Arc;
-
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
 use super::arq::{admit, mark};
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::plan::Direction;
-use crate::queue::{Found, Served, Service, Shed, Verdict, Waiting};
+use crate::queue::{Found, KnownFlows, Served, Shed, Verdict, Waiting};
 use crate::routing::DirectionId;
 
 /// The queue of one direction and its transmitter.
@@ -37,9 +35,9 @@ impl Queued {
         }
     }
 
-    /// See [`Waiting::name_flows`].
-    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
-        self.waiting.name_flows(names);
+    /// See [`Waiting::know_flows`].
+    pub(crate) fn know_flows(&mut self, known: &KnownFlows) {
+        self.waiting.know_flows(known);
     }
 
     /// Starts transmitting, if the transmitter is free and a packet waits.
@@ -50,6 +48,11 @@ impl Queued {
             let ready = cx.link(self.direction).may_start(now);
             if ready > now {
                 return cx.wake(ready);
+            }
+            let ready = self.waiting.ready();
+            if ready > now {
+                cx.wake(ready);
+                return self.note_held(cx);
             }
             let served = self.waiting.pop(cx.now, &mut self.shed);
             lose_shed(&mut self.shed, self.direction, cx);
@@ -63,6 +66,11 @@ impl Queued {
         if self.waiting.packets() > 0 {
             cx.wake(self.free_at);
         }
+        self.note_held(cx);
+    }
+
+    /// Tells the link what waits here.
+    fn note_held(&self, cx: &mut Cx<'_>) {
         let found = self.found(cx.now);
         cx.link(self.direction).gate.note_held(&found);
     }
@@ -128,7 +136,7 @@ pub(super) fn join(
     direction: DirectionId,
     cx: &mut Cx<'_>,
 ) -> bool {
-    let verdict = waiting.push(parcel, shed);
+    let verdict = waiting.push(parcel, cx.packets, shed);
     lose_shed(shed, direction, cx);
     match verdict {
         Verdict::Admit => {}

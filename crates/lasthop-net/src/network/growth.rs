@@ -6,10 +6,10 @@ use std::sync::Arc;
 use lasthop_core::packet::Cause;
 use lasthop_core::time::Time;
 
-use super::path::{Hop, Place, Wiring, name_number};
+use super::path::{Hop, Place, Wiring, known_flows};
 use super::{Network, Paths};
 use crate::measure::FlowStats;
-use crate::plan::LinkPlan;
+use crate::plan::{FlowPlan, LinkPlan};
 use crate::roaming::Journey;
 use crate::routing::Routes;
 use crate::transport::endpoint::Endpoint;
@@ -32,13 +32,17 @@ impl Network {
         Some((&mut growth.routes, &growth.journeys))
     }
 
-    /// Adds a flow with this name and these paths. The network must have been told that flows may join.
-    pub(crate) fn add_flow(&mut self, name: &str, paths: &Paths, (receiver, stats): (Endpoint, FlowStats)) {
+    /// Adds the last of these flows, with these paths. The network must have been told that flows may join.
+    pub(crate) fn add_flow(
+        &mut self,
+        flows: &[FlowPlan],
+        paths: &Paths,
+        (receiver, stats): (Endpoint, FlowStats),
+    ) {
         let Some(mut growth) = self.growth.take() else { unreachable!("the network may grow") };
         let flow = self.ways.len() as u32;
         let first = self.hops.len() as u32;
-        let names = self.flow_names.iter().copied().chain([name_number(name)]);
-        self.flow_names = names.collect();
+        self.known = known_flows(flows);
         self.receivers.push(receiver);
         self.flows.push(stats);
         self.truths.push(None);
@@ -49,7 +53,7 @@ impl Network {
             self.add_changing_ways((&mut growth.wiring, &mut growth.routes), &links, flow, paths);
         }
         self.settle_waits_from((flow as usize, first), true, |_| true);
-        self.name_flows();
+        self.know_flows();
         self.tell_media(first);
         self.growth = Some(growth);
     }

@@ -15,8 +15,6 @@ mod record;
 mod reroute;
 pub mod truth;
 
-use std::sync::Arc;
-
 use lasthop_cc::{LossKind, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_EVENTS, MAX_INDEX, Target, arrival_order};
@@ -33,7 +31,7 @@ use crate::handoff::HostEvent;
 use crate::link::{Link, Transit};
 use crate::measure::{FlowStats, Window};
 use crate::plan::{Plan, Report};
-use crate::queue::Ecn;
+use crate::queue::{Ecn, KnownFlows};
 use crate::roaming::Journey;
 use crate::routing::{DirectionId, Routes, opposite};
 use crate::trace::Recorder;
@@ -43,6 +41,7 @@ use crate::transport::outside::{Departure, Loss};
 use crate::transport::tcp::mobility::Mobility;
 use extras::ExtraArena;
 use growth::Growth;
+use path::known_flows;
 pub(crate) use path::{Hop, Place, Ways, name_number};
 pub(crate) use reroute::Paths;
 
@@ -109,9 +108,9 @@ pub struct Network {
     heads: Vec<DeviceId>,
     /// The port at which packets enter it, as an index into the table of ports.
     head_ports: Vec<u32>,
-    /// Numbers made of the names of devices and flows: by these they draw lots.
+    /// Numbers made of the names of devices: by these they draw lots, as flows do by theirs.
     device_names: Vec<u32>,
-    flow_names: Arc<[u32]>,
+    known: KnownFlows,
     /// Ports of devices: whose, and which of them.
     ports: Vec<(DeviceId, u32)>,
     /// What the device that acts wants done; its room is used again.
@@ -171,7 +170,7 @@ impl Network {
             heads: Vec::new(),
             head_ports: Vec::new(),
             device_names: Vec::new(),
-            flow_names: plan.flows.iter().map(|flow| name_number(&flow.name)).collect(),
+            known: known_flows(&plan.flows),
             ports: Vec::new(),
             effects: Vec::new(),
             flows,
@@ -210,7 +209,7 @@ impl Network {
         for flow in heard {
             relayed[flow] = true;
         }
-        network.name_flows();
+        network.know_flows();
         network.mark_flows(plan);
         network.settle_waits(clocked, plan.processing_time > Span::ZERO, &relayed);
         network.tell_media(0);
@@ -409,7 +408,7 @@ impl Network {
     /// The same for a packet that leaves its host at `at`, which may lie ahead.
     pub(crate) fn launch_later(&mut self, packet: Packet, first: u32, at: Time) {
         let index = self.enter(packet, at);
-        let feeder = !self.flow_names[self.hops[first as usize].flow() as usize];
+        let feeder = !self.known.names[self.hops[first as usize].flow() as usize];
         self.send_on(index, first, at, feeder);
     }
 
@@ -423,7 +422,7 @@ impl Network {
         if ahead.waits() {
             let index = self.enter(packet, at);
             // Its host hands it on, as one hands on what a sender or a receiver inside makes.
-            let name = self.flow_names[flow];
+            let name = self.known.names[flow];
             self.wait(index, (first, ahead), at, if packet.is_forward() { !name } else { name });
         } else {
             self.launch(packet, first, at);
@@ -1019,7 +1018,7 @@ impl Network {
             let one = matches!(self.devices[device as usize].device, Device::Router(_) | Device::Cellular(_));
             return if one { number } else { number.wrapping_add(port) };
         }
-        self.flow_names[hop.flow() as usize]
+        self.known.names[hop.flow() as usize]
     }
 
     /// Lets a packet wait for the place `hop`, to which what stands at the place `here` hands it.

@@ -17,7 +17,8 @@ use crate::device::queued::Queued;
 use crate::device::snoop::FlowFacts;
 use crate::device::wlan::Medium;
 use crate::device::{Device, DeviceId, Element, FAR, INBOUND, Middlebox, NOWHERE, OUTBOUND, Slot};
-use crate::plan::{Plan, Transport};
+use crate::plan::{FlowPlan, Plan, Transport};
+use crate::queue::{FlowHeader, KnownFlows};
 use crate::roaming::Journey;
 use crate::routing::{DirectionId, opposite};
 
@@ -101,6 +102,16 @@ impl Hop {
     #[inline]
     pub(crate) fn waits(self) -> bool {
         self.flow & Self::WAITS != 0
+    }
+}
+
+/// What queues can know of flows.
+pub(super) fn known_flows(flows: &[FlowPlan]) -> KnownFlows {
+    let header =
+        |flow: &FlowPlan| FlowHeader { source: flow.source as u32, sink: flow.sink as u32, dscp: flow.dscp };
+    KnownFlows {
+        names: flows.iter().map(|flow| name_number(&flow.name)).collect(),
+        headers: flows.iter().map(header).collect(),
     }
 }
 
@@ -260,14 +271,14 @@ impl Network {
         wiring
     }
 
-    /// Tells queues that tell flows apart their numbers.
-    pub(super) fn name_flows(&mut self) {
+    /// Tells queues that tell flows apart what they can know of them.
+    pub(super) fn know_flows(&mut self) {
         for slot in &mut self.devices {
             match &mut slot.device {
-                Device::Arq(machine) => machine.name_flows(&self.flow_names),
-                Device::Queued(queued) => queued.name_flows(&self.flow_names),
-                Device::Medium(medium) => medium.name_flows(&self.flow_names),
-                Device::Cellular(cell) => cell.name_flows(&self.flow_names),
+                Device::Arq(machine) => machine.know_flows(&self.known),
+                Device::Queued(queued) => queued.know_flows(&self.known),
+                Device::Medium(medium) => medium.know_flows(&self.known),
+                Device::Cellular(cell) => cell.know_flows(&self.known),
                 _ => {}
             }
         }

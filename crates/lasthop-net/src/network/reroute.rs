@@ -106,7 +106,7 @@ impl Network {
         flow: u32,
         paths: &Paths,
     ) {
-        let name = format!("router of flow {}", self.flow_names[flow as usize]);
+        let name = format!("router of flow {}", self.known.names[flow as usize]);
         let router = self.add_device(
             wiring,
             (Device::Router(Box::new(Router::new(paths.changes.clone(), !paths.roaming.is_empty()))), &name),

@@ -97,8 +97,17 @@ impl Controlled {
 
     /// The control law (§5.4): the time of the next drop after one at `from`.
     fn next_drop(&self, from: Time) -> Time {
-        from + Span::from_seconds(self.plan.interval.seconds() / f64::from(self.count).sqrt())
+        from + spacing(self.plan.interval, self.count)
     }
+}
+
+/// The control law (§5.4): the time between the `count`-th signal and the next.
+#[inline]
+pub(super) fn spacing(interval: Span, count: u32) -> Span {
+    if count <= 1 {
+        return interval;
+    }
+    Span::from_seconds(interval.seconds() / f64::from(count).sqrt())
 }
 
 impl Controlled {

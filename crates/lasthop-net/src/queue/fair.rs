@@ -4,12 +4,10 @@
 //! the others share the link by deficit round robin, in bytes. So a flow that sends little does not wait, and one
 //! that sends much waits for itself. Section numbers in the comments are those of RFC 8290.
 
-use std::sync::Arc;
-
 use lasthop_core::random::Stream;
 use lasthop_core::time::Time;
 
-use super::{Parcel, Served, Service, Shed, Verdict};
+use super::{KnownFlows, Parcel, Served, Service, Shed, Verdict};
 
 /// How queues are told apart and take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +97,7 @@ pub(crate) struct FairQueues<C: Control> {
     seed: u64,
     /// Makes flows share a queue in another way in every run.
     salt: u64,
-    /// The number of each flow, made of its name: the index of a flow changes with others in the scenario.
-    names: Arc<[u32]>,
+    known: KnownFlows,
     /// For each hash the index of its queue; [`NONE`] until a packet has come.
     by_hash: Box<[u32]>,
     pub(super) flows: Vec<Flow<C>>,
@@ -117,7 +114,7 @@ impl<C: Control> FairQueues<C> {
             name: name.into(),
             seed,
             salt: Stream::new(seed, &format!("hash of {name}")).below(u64::MAX),
-            names: Arc::default(),
+            known: KnownFlows::default(),
             by_hash: vec![NONE; C::turns(plan).queues as usize].into(),
             flows: Vec::new(),
             new: List::EMPTY,
@@ -128,13 +125,13 @@ impl<C: Control> FairQueues<C> {
     }
 
     /// Flows are known by their names from now on.
-    pub(super) fn name_flows(&mut self, names: &Arc<[u32]>) {
-        self.names = Arc::clone(names);
+    pub(super) fn know_flows(&mut self, known: &KnownFlows) {
+        self.known = known.clone();
     }
 
     /// The queue of a flow. A flow stands for addresses, ports and protocol (§4.1.1).
     pub(super) fn queue_of(&mut self, flow: u32) -> u32 {
-        let name = self.names.get(flow as usize).copied().unwrap_or(flow);
+        let name = self.known.name(flow);
         let hash = (mix(u64::from(name) ^ self.salt) % self.by_hash.len() as u64) as u32;
         let slot = &mut self.by_hash[hash as usize];
         if *slot == NONE {
@@ -247,7 +244,7 @@ fn list_of<'a>(is_new: bool, new: &'a mut List, old: &'a mut List) -> &'a mut Li
 }
 
 /// Spreads the bits of a number (the finaliser of `SplitMix64`, Steele, Lea and Flood 2014).
-fn mix(number: u64) -> u64 {
+pub(super) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)

@@ -20,6 +20,18 @@ impl Fifo {
         self.parcels.front()
     }
 
+    /// All packets, in the order in which they leave.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Parcel> + ExactSizeIterator {
+        self.parcels.iter()
+    }
+
+    /// Takes the packet at this place of the order away.
+    pub(super) fn take(&mut self, place: usize) -> Option<Parcel> {
+        let parcel = self.parcels.remove(place)?;
+        self.bytes -= u64::from(parcel.bytes);
+        Some(parcel)
+    }
+
     /// The packet that leaves next.
     #[inline]
     pub(super) fn take_first(&mut self) -> Option<Parcel> {

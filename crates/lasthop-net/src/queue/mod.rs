@@ -11,6 +11,8 @@
 //! To add a queue: write `queue/<name>.rs` with one of the two traits, add its line to `rules!` or `disciplines!`, and
 //! its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `queue.rs`).
 
+mod cake;
+mod cobalt;
 mod codel;
 mod departures;
 mod dual_pi2;
@@ -24,10 +26,11 @@ mod threshold;
 
 use std::sync::Arc;
 
-use lasthop_core::packet::{Cause, flag};
+use lasthop_core::packet::{Cause, PacketArena, flag};
 use lasthop_core::time::Time;
 
 use crate::measure::Window;
+pub use cake::{AckFiltering, Framing, Isolation, Tins};
 pub use codel::CeThreshold;
 pub(crate) use departures::Departures;
 pub use fair::Turns;
@@ -122,6 +125,39 @@ pub(crate) struct Parcel {
     pub(crate) ahead: bool,
     /// When it arrived here.
     pub(crate) since: Time,
+}
+
+/// What the packets of a flow say of it, on its way forth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlowHeader {
+    /// The node from which they come.
+    pub(crate) source: u32,
+    /// The node to which they go.
+    pub(crate) sink: u32,
+    /// Differentiated services code point.
+    pub(crate) dscp: u8,
+}
+
+/// What disciplines that tell flows apart know of them, by flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownFlows {
+    /// The number of each, made of its name: the index of a flow changes with others in the scenario.
+    pub(crate) names: Arc<[u32]>,
+    /// What its packets say.
+    pub(crate) headers: Arc<[FlowHeader]>,
+}
+
+impl KnownFlows {
+    /// The number made of the name of a flow.
+    #[inline]
+    fn name(&self, flow: u32) -> u32 {
+        self.names.get(flow as usize).copied().unwrap_or(flow)
+    }
+
+    #[inline]
+    fn header(&self, flow: u32) -> FlowHeader {
+        self.headers.get(flow as usize).copied().unwrap_or_default()
+    }
 }
 
 /// An arriving packet.
@@ -313,6 +349,7 @@ disciplines! {
     FqPie(fq_pie::FqPie) => fair::FairQueues<pie::Controlled>,
     Pie(pie::Pie) => pie::Controlled,
     DualPi2(dual_pi2::DualPi2) => dual_pi2::Coupled,
+    Cake(cake::Cake) => cake::Queues,
 }
 
 /// Packets that wait: a few that are served before all others, first come first served, and the rest in the order of
@@ -323,42 +360,60 @@ pub(crate) struct Waiting {
     rest: Ordered,
 }
 
-impl Service for Waiting {
+impl Waiting {
+    /// See [`Service::push`]; `packets` has the headers.
     #[inline]
-    fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
-        if parcel.ahead { self.ahead.push(parcel, shed) } else { self.rest.push(parcel, shed) }
+    pub(crate) fn push(&mut self, parcel: Parcel, packets: &PacketArena, shed: &mut Vec<Shed>) -> Verdict {
+        if parcel.ahead {
+            return self.ahead.push(parcel, shed);
+        }
+        match &mut self.rest {
+            Ordered::Cake(queues) => queues.arrive(parcel, packets, shed),
+            rest => rest.push(parcel, shed),
+        }
     }
 
+    /// When a packet may leave, as far as the discipline is concerned: one that shapes holds it until then.
     #[inline]
-    fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
+    pub(crate) fn ready(&self) -> Time {
+        match &self.rest {
+            Ordered::Cake(queues) if self.ahead.packets() == 0 => queues.ready(),
+            _ => Time::ZERO,
+        }
+    }
+
+    /// See [`Service::pop`].
+    #[inline]
+    pub(crate) fn pop(&mut self, now: Time, shed: &mut Vec<Shed>) -> Option<Served> {
         match self.ahead.take_first() {
             Some(parcel) => Some(Served { parcel, marked: false }),
             None => self.rest.pop(now, shed),
         }
     }
 
+    /// Packets that wait.
     #[inline]
-    fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.ahead.packets() + self.rest.packets()
     }
 
+    /// Their bytes.
     #[inline]
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.ahead.bytes() + self.rest.bytes()
     }
-}
 
-impl Waiting {
     /// Empty, in a direction called `name`, which with `seed` keys the random stream, if it has one.
     pub(crate) fn new(plan: &Discipline, name: &str, seed: u64) -> Waiting {
         Waiting { ahead: fifo::Fifo::default(), rest: Ordered::new(plan, name, seed) }
     }
 
-    /// Tells a discipline that tells flows apart the number that each has from its name.
-    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+    /// Tells a discipline that tells flows apart what it can know of them.
+    pub(crate) fn know_flows(&mut self, known: &KnownFlows) {
         match &mut self.rest {
-            Ordered::FqCoDel(queues) => queues.name_flows(names),
-            Ordered::FqPie(queues) => queues.name_flows(names),
+            Ordered::FqCoDel(queues) => queues.know_flows(known),
+            Ordered::FqPie(queues) => queues.know_flows(known),
+            Ordered::Cake(queues) => queues.know_flows(known),
             _ => {}
         }
     }

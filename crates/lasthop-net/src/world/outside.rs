@@ -113,7 +113,7 @@ impl World {
             if direction.is_multiple_of(2) { link.forward.mtu } else { link.reverse.mtu }
         };
         let mtu = paths.all.iter().flatten().map(mtu_of).min()?;
-        self.network.add_flow(&flow.name, &paths, (receiver, stats));
+        self.network.add_flow(&plan.flows, &paths, (receiver, stats));
         self.senders.push(sender);
         self.sources.push(Source::new(
             &flow.traffic,

@@ -347,7 +347,7 @@ fn rlc(table: &Reader<'_>) -> Result<RlcPlan> {
 /// A direction of the link of a user with this channel. Its rate is what the user has alone at its best.
 fn direction(table: &Reader<'_>, plan: &CellularPlan, track: &CqiTrack) -> Result<Direction> {
     let (rate, delay, mtu) = (plan.rate(track.best()), table.span("delay")?, table.size("mtu")?);
-    let queue = queue::read(table, &LinkFacts { rate, delay, mtu })?;
+    let queue = queue::read(table, &LinkFacts { rate, delay, mtu, is_plain: false })?;
     Ok(Direction { mtu: mtu as u32, queue, ..Direction::plain(rate, delay) })
 }
 

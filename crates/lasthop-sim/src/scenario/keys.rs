@@ -1322,6 +1322,7 @@ pub(super) static QUEUE: Tagged = Tagged {
         Variant { name: "pie", table: &PIE, bare: true },
         Variant { name: "fq-pie", table: &FQ_PIE, bare: true },
         Variant { name: "dual-pi2", table: &DUAL_PI2, bare: true },
+        Variant { name: "cake", table: &CAKE, bare: true },
         Variant { name: "unlimited", table: &UNLIMITED, bare: true },
     ],
 };
@@ -1603,6 +1604,77 @@ static DUAL_PI2: Table = Table {
             "Share of the link that is the classic queue's while both wait.",
         )
         .default("0.0625"),
+    ]],
+    partial: false,
+};
+
+static CAKE: Table = Table {
+    title: "CAKE queue",
+    doc: "Shapes, lets hosts and their flows share alike, sends first those that send little, and has COBALT on every \
+          flow (arXiv 1804.07617), as Linux does.",
+    groups: &[&[
+        Key::new(
+            "bandwidth",
+            Kind::Rate,
+            "What its shaper lets through, so that the queue stands here and not behind: a bit less than the narrowest \
+             link that follows. On a link without arq. Default: no shaper; the link decides.",
+        ),
+        Key::new(
+            "rtt",
+            Kind::Duration { min: Span::from_nanos(20_000), max: LONGEST },
+            "RTT for which it is set: a delay that lasts this long is a standing queue, and a twentieth of it is the \
+             target.",
+        )
+        .default("\"100 ms\""),
+        Key::new(
+            "isolation",
+            Kind::Choice(|| vec!["triple-isolate", "dual-srchost", "dual-dsthost", "flows", "none"]),
+            "Who shares alike. triple-isolate: the hosts at both ends, and the flows of each; a flow goes by the host \
+             of its two that has more busy flows. dual-srchost: the hosts from which packets come. dual-dsthost: \
+             those to which they go. flows: flows alone. none: a single queue.",
+        )
+        .default("\"triple-isolate\""),
+        Key::new(
+            "tins",
+            Kind::Choice(|| vec!["diffserv3", "diffserv4", "besteffort"]),
+            "Classes, chosen by the dscp of a flow. diffserv3: best effort; bulk (CS1, LE), sure of a sixteenth; voice \
+             (EF, VA, CS6, CS7), of a quarter. diffserv4: video (AF2x to AF4x, CS2, CS3) besides, of a half, and \
+             CS4 and CS5 are voice. besteffort: one for all.",
+        )
+        .default("\"diffserv3\""),
+        Key::new(
+            "ack_filter",
+            Kind::Choice(|| vec!["off", "conservative", "aggressive"]),
+            "Whether pure ACKs that wait are thrown away when newer ones say all that they do. conservative: two \
+             stay. aggressive: one.",
+        )
+        .default("\"off\""),
+        Key::new(
+            "overhead",
+            Kind::Integer { min: 0, max: 256 },
+            "Bytes that the shaper counts beside each IP packet.",
+        )
+        .default("0"),
+        Key::new(
+            "mpu",
+            Kind::Integer { min: 0, max: 256 },
+            "Least number of bytes for which it counts a packet, overhead included.",
+        )
+        .default("0"),
+        Key::new(
+            "framing",
+            Kind::Choice(|| vec!["none", "atm", "ptm"]),
+            "What else it counts. atm: whole cells of 53 bytes that carry 48, as ADSL has. ptm: a byte for every 64 \
+             that have begun, as VDSL2 has.",
+        )
+        .default("\"none\""),
+        Key::new(
+            "memory",
+            TRANSFER,
+            "Maximum number of bytes in all queues together; beyond it, the longest queue drops its first packet. \
+             Default: four times bandwidth and rtt, but 4 MiB at least, and 10,240 packets of the mtu at most, which \
+             is also the default without a bandwidth.",
+        ),
     ]],
     partial: false,
 };

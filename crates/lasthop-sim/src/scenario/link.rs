@@ -109,7 +109,8 @@ impl LinkReader<'_, '_> {
         // A table that has the key, or any that knows its default.
         let or_default = |key: &str| of(key).or(full.copied()).map_or_else(|| required(key), Ok);
         let mtu = or_default("mtu")?.size("mtu")?;
-        let mut queue = queue::read(&or_default("queue")?, &LinkFacts { rate, delay, mtu })?;
+        let is_plain = !matches!(or_default("arq")?.value("arq")?, Checked::Table(_));
+        let mut queue = queue::read(&or_default("queue")?, &LinkFacts { rate, delay, mtu, is_plain })?;
         // A more specific table that only shortens the queue takes the marks with it; that is no mistake.
         if let Some(table) = of("mark")
             && (queue.rule == RulePlan::None || depth("mark") >= depth("queue"))
@@ -189,7 +190,7 @@ impl LinkReader<'_, '_> {
     ) -> Result<Direction> {
         let copies = 2 * links;
         let mtu = cell.size("mtu")?;
-        let queue = queue::read(cell, &LinkFacts { rate, delay: flight, mtu })?;
+        let queue = queue::read(cell, &LinkFacts { rate, delay: flight, mtu, is_plain: false })?;
         let (error, judged) = self.error_model(cell, copies)?;
         let outages = self.outages(cell, copies)?;
         if outages.schedule != OutageSchedule::None && outages.policy != OutagePolicy::DropAir {

@@ -3,8 +3,8 @@
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Adaptive, CeThreshold, CoDel, Discipline, DualPi2, FqCoDel, FqPie, MarkThreshold, Pie, QueueLimit,
-    QueuePlan, Red, RedLimit, RulePlan, Turns,
+    AckFiltering, Adaptive, Cake, CeThreshold, CoDel, Discipline, DualPi2, FqCoDel, FqPie, Framing,
+    Isolation, MarkThreshold, Pie, QueueLimit, QueuePlan, Red, RedLimit, RulePlan, Tins, Turns,
 };
 
 use super::diagnostic::ScenarioError;
@@ -17,6 +17,8 @@ pub(super) struct LinkFacts {
     pub(super) rate: Rate,
     pub(super) delay: Span,
     pub(super) mtu: u64,
+    /// Nothing but its rate decides when it takes a packet: it has no retransmissions, turns or grants.
+    pub(super) is_plain: bool,
 }
 
 /// From which queue on packets are marked, on a link with this limit. A packet that finds as much as fits is lost.
@@ -65,6 +67,10 @@ pub(super) fn read(table: &Reader<'_>, link: &LinkFacts) -> Result<QueuePlan> {
         "pie" => {
             let discipline = Discipline::Pie(pie(&queue, link)?);
             Ok(QueuePlan { limit: limit(&queue, link)?, discipline, ..QueuePlan::default() })
+        }
+        "cake" => {
+            let discipline = Discipline::Cake(cake(&queue, link)?);
+            Ok(QueuePlan { discipline, ..QueuePlan::default() })
         }
         "dual-pi2" => {
             let discipline = Discipline::DualPi2(DualPi2 {
@@ -137,6 +143,49 @@ fn turns(queue: &Reader<'_>) -> Result<Turns> {
         quantum: queue.size("quantum")? as u32,
         limit: queue.integer("limit")?,
         memory: queue.size("memory")?,
+    })
+}
+
+fn cake(queue: &Reader<'_>, link: &LinkFacts) -> Result<Cake> {
+    let (bandwidth, rtt, mtu) = (queue.rate_if("bandwidth")?, queue.span("rtt")?, link.mtu as u32);
+    if bandwidth.is_some() && !link.is_plain {
+        let message =
+            "what repeats or schedules packets itself cannot hold them back for a shaper".to_owned();
+        let remedy = "leave out bandwidth: this link decides when a packet leaves";
+        return Err(queue.error("bandwidth", message, remedy));
+    }
+    Ok(Cake {
+        bandwidth,
+        overhead: queue.integer("overhead")? as u32,
+        least: queue.integer("mpu")? as u32,
+        framing: match queue.name("framing")? {
+            "atm" => Framing::Atm,
+            "ptm" => Framing::Ptm,
+            _ => Framing::None,
+        },
+        isolation: match queue.name("isolation")? {
+            "dual-srchost" => Isolation::Sources,
+            "dual-dsthost" => Isolation::Sinks,
+            "flows" => Isolation::Flows,
+            "none" => Isolation::None,
+            _ => Isolation::Triple,
+        },
+        tins: match queue.name("tins")? {
+            "besteffort" => Tins::BestEffort,
+            "diffserv4" => Tins::Four,
+            _ => Tins::Three,
+        },
+        rtt,
+        memory: match queue.size_if("memory")? {
+            Some(bytes) => bytes,
+            None => Cake::usual_memory(bandwidth, rtt, mtu),
+        },
+        ack_filter: match queue.name("ack_filter")? {
+            "conservative" => AckFiltering::Conservative,
+            "aggressive" => AckFiltering::Aggressive,
+            _ => AckFiltering::Off,
+        },
+        mtu,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::device::queued::{lose, lose_shed};
 use crate::device::{Crossing, Cx, Effect};
 use crate::measure::Window;
 use crate::plan::Direction;
-use crate::queue::{Found, Served, Service, Shed, Waiting};
+use crate::queue::{Found, Served, Shed, Waiting};
 use crate::routing::DirectionId;
 
 /// A packet of which a part has been sent.

@@ -42,7 +42,7 @@ use lasthop_core::time::{Span, Time};
 use super::queued::{join, keep_waiting};
 use super::{Cx, Element, Parcel, arq};
 use crate::plan::LinkPlan;
-use crate::queue::Service;
+use crate::queue::KnownFlows;
 use crate::routing::DirectionId;
 use bearer::{Bearer, Place};
 use plan::CellularPlan;
@@ -90,10 +90,10 @@ impl Cellular {
         self.bearers.iter().map(|bearer| bearer.direction)
     }
 
-    /// See [`Waiting::name_flows`](crate::queue::Waiting::name_flows).
-    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+    /// See [`Waiting::know_flows`](crate::queue::Waiting::know_flows).
+    pub(crate) fn know_flows(&mut self, known: &KnownFlows) {
         for bearer in &mut self.bearers {
-            bearer.waiting.name_flows(names);
+            bearer.waiting.know_flows(known);
         }
     }
 

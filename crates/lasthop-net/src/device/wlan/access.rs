@@ -14,7 +14,7 @@ use super::{Medium, range_of, told};
 use crate::device::arq::mark;
 use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::plan::ErrorPosition;
-use crate::queue::{Arrival, Served, Service, Shed, Verdict};
+use crate::queue::{Arrival, Served, Shed, Verdict};
 
 impl Medium {
     /// The present MSDU is done with: post-backoff, and the next.
@@ -412,14 +412,15 @@ impl Medium {
                 Verdict::Refuse(cause) => Some(cause),
             }
         };
-        let refused = refused.or_else(|| match self.stations[index].queue.push(parcel, &mut self.shed) {
-            Verdict::Admit => None,
-            Verdict::Mark => {
-                mark(parcel, gate, cx);
-                None
-            }
-            Verdict::Refuse(cause) => Some(cause),
-        });
+        let refused =
+            refused.or_else(|| match self.stations[index].queue.push(parcel, cx.packets, &mut self.shed) {
+                Verdict::Admit => None,
+                Verdict::Mark => {
+                    mark(parcel, gate, cx);
+                    None
+                }
+                Verdict::Refuse(cause) => Some(cause),
+            });
         self.lose_shed(cx);
         if let Some(cause) = refused {
             cx.link(direction).count_drop(cause, now, &window);

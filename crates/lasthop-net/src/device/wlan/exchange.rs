@@ -21,7 +21,7 @@ use super::{Medium, OnAir, range_of, told};
 use crate::device::arq::mark;
 use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::plan::ErrorPosition;
-use crate::queue::{Arrival, Served, Service, Verdict, Waiting};
+use crate::queue::{Arrival, Served, Verdict, Waiting};
 
 /// aRxPHYStartDelay with what a receiver takes to notice: an answer has begun by SIFS, a slot and this long behind the
 /// frame, or does not come (10.3.2.9).
@@ -190,7 +190,7 @@ impl Medium {
                 Verdict::Refuse(cause) => Some(cause),
             }
         };
-        let refused = refused.or_else(|| match queue.push(parcel, &mut self.shed) {
+        let refused = refused.or_else(|| match queue.push(parcel, cx.packets, &mut self.shed) {
             Verdict::Admit => None,
             Verdict::Mark => {
                 mark(parcel, gate, cx);

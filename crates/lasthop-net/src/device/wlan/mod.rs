@@ -49,8 +49,6 @@ mod routes;
 mod rules;
 mod station;
 
-use std::sync::Arc;
-
 use lasthop_core::packet::{Kind, NONE};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
@@ -59,7 +57,7 @@ use super::arq::Listener;
 use super::{Crossing, Cx, Effect, Element, Parcel};
 use crate::channel::Air;
 use crate::plan::{Direction, ErrorModel, LinkPlan, OutageSchedule};
-use crate::queue::{Served, Service, Shed, Waiting};
+use crate::queue::{KnownFlows, Served, Shed, Waiting};
 use crate::routing::DirectionId;
 use agenda::Agenda;
 use counters::RadioStats;
@@ -361,12 +359,12 @@ impl Medium {
         self.ports.iter().map(|port| port.direction)
     }
 
-    /// See [`Waiting::name_flows`].
-    pub(crate) fn name_flows(&mut self, names: &Arc<[u32]>) {
+    /// See [`Waiting::know_flows`].
+    pub(crate) fn know_flows(&mut self, known: &KnownFlows) {
         for station in &mut self.stations {
-            station.queue.name_flows(names);
+            station.queue.know_flows(known);
             if let Some(exchange) = &mut station.exchange {
-                exchange.functions.list.iter_mut().for_each(|function| function.queue.name_flows(names));
+                exchange.functions.list.iter_mut().for_each(|function| function.queue.know_flows(known));
             }
         }
     }
