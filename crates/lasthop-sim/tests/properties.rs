@@ -281,6 +281,7 @@ fn keeps(keys: &[String]) -> bool {
             || key.contains("codel")
             || key.contains("pie")
             || key.contains("dual-pi2")
+            || key.contains("\"cake\"")
             || overtakes
     })
 }
