@@ -312,7 +312,7 @@ impl LinkTrace {
             if steps.is_empty() {
                 return Err(NO_RATES.to_owned());
             }
-            // No line is longer than the last, and a file that nobody can read is of no use.
+            // No line is longer than the last, and a file that is too long to be read is of no use.
             let line = millis(self.length()).to_string().len() + 1;
             let most = LONGEST_FILE as f64 / line as f64;
             if self.bits() / 8.0 / f64::from(OPPORTUNITY) > most {
