@@ -37,6 +37,8 @@ async function host(below) {
     }
   });
   await new Promise((resolve) => hosted.listen(0, "127.0.0.1", resolve));
+  // A test that fails ends it no more, and must not keep the others waiting for ever.
+  hosted.unref();
   return { address: `http://127.0.0.1:${hosted.address().port}${below}`, end: () => new Promise((resolve) => { hosted.closeAllConnections(); hosted.close(resolve); }) };
 }
 
@@ -98,6 +100,7 @@ test("one panel stands alone in a frame of another page", async () => {
   const hosted = await host("/lab/");
   const around = http.createServer((_, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end("<title>paper</title>"));
   await new Promise((resolve) => around.listen(0, "127.0.0.1", resolve));
+  around.unref();
   const { page, wrong, close } = await open(browser, hosted.address);
   await done(page);
   const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-share-"));
@@ -116,7 +119,11 @@ test("one panel stands alone in a frame of another page", async () => {
   assert.equal(await inside.locator(".chart").count(), 1);
   assert.equal(await inside.locator("nav, aside").count(), 0);
   assert.match(await inside.locator(".chart .title").textContent(), /^Queue at bottleneck/);
-  assert.ok((await inside.locator("a").getAttribute("href")).startsWith("/lab/#"));
+  // While the runs go on and when they are done.
+  assert.match(await inside.locator("a").getAttribute("href"), /^\/lab\/#scenario=/);
+  await inside.locator('.results[aria-busy="false"]').waitFor({ timeout: 60_000 });
+  await page.waitForTimeout(1000);
+  assert.match(await inside.locator("a").getAttribute("href"), /^\/lab\/#scenario=/);
   assert.deepEqual(wrong.filter((one) => !one.startsWith("request: ")), []);
   await close();
   await hosted.end();

@@ -19,6 +19,11 @@ const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel"]
 /** Names of the fragment that are not `chosen`. */
 const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at"];
 
+/** The panel that the address asks for; null for the whole page. */
+export function panelAsked(): string | null {
+  return new URLSearchParams(location.search).get("panel");
+}
+
 function sameList(mine: string[], theirs: string[]): boolean {
   return mine.length === theirs.length && mine.every((one, place) => one === theirs[place]);
 }
@@ -72,7 +77,8 @@ let written = "";
 
 async function write(): Promise<void> {
   const number = ++writing;
-  const now = await fragment(get(), false);
+  // A panel in a frame says all: its link leads to the whole page, whatever that begins with.
+  const now = await fragment(get(), panelAsked() !== null);
   if (number !== writing || now === written || now.length > LONGEST) return;
   const [before, after] = [new URLSearchParams(written), new URLSearchParams(now)];
   const isStep = STEPS.some((name) => before.get(name) !== after.get(name)) && !(before.has("s") && after.has("s") && before.get("view") === after.get("view"));

@@ -1,11 +1,12 @@
 // The frame of the page: what is shown, light or dark, and the tour.
 
 import { useState } from "preact/hooks";
+import { panelAsked } from "../model/address";
 import { update, useChosen, useStore, type View } from "../model/store";
 import { Explore } from "../explore/explore";
 import { Play } from "../play/play";
 import { Replay } from "../replay/replay";
-import { Embedded, panelAsked } from "./embedded";
+import { Embedded } from "./embedded";
 import { StoryCard, StoryList } from "./story";
 
 /** As the system has it, unless it was chosen. */

@@ -4,11 +4,6 @@
 import { useStore } from "../model/store";
 import { Results } from "../play/results";
 
-/** The panel that the address asks for; null for the whole page. */
-export function panelAsked(): string | null {
-  return new URLSearchParams(location.search).get("panel");
-}
-
 export function Embedded({ panel, theme }: { panel: string; theme: string }) {
   const { failure, broken } = useStore();
   const wrong = broken ?? failure?.text;
