@@ -60,10 +60,20 @@ export function samplesOf(runs: Runs, column: Column, isByClass: boolean): Sampl
   return [...new Set(found.map((one) => one.name))].flatMap((name) => found.filter((one) => one.name === name));
 }
 
+/** Whether two flows of a run have different values: most columns show it at the first ones. */
+function differs(column: Column, { flows }: Summary): boolean {
+  let first: number | null = null;
+  return flows.some((flow) => {
+    const value = valueOf(column, flow);
+    first ??= value;
+    return value !== null && value !== first;
+  });
+}
+
 /** The columns of flows that differ from flow to flow, the one to look at first before the others. */
 export function measuresOf(columns: Column[], runs: Runs): Column[] {
-  const differs = (column: Column) => [...runs.values()].flat().some((run) => new Set(run.flows.map((flow) => valueOf(column, flow)).filter((one) => one !== null)).size > 1);
-  const found = columns.filter((one) => one.table === "flows" && (one.shown || one.compared) && one.kind !== "text" && differs(one));
+  const all = [...runs.values()].flat();
+  const found = columns.filter((one) => one.table === "flows" && (one.shown || one.compared) && one.kind !== "text" && all.some((run) => differs(one, run)));
   const first = FIRST.map((name) => found.find((one) => one.name === name)).find(Boolean);
   return first ? [first, ...found.filter((one) => one !== first)] : found;
 }
