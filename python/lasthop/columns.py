@@ -109,12 +109,26 @@ class Column:
 
     def of(self, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the type that the column has
         """Return its value in the JSON object of a row; counts by cause are added."""
-        value: Any = row
+        return self.of_all((row,))[0]
+
+    def of_all(self, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+        """Return its values in many rows: a table of a hundred thousand flows takes most of its time here.
+
+        Examples
+        --------
+        >>> declared("flows")["lost_packets"].of_all([{"packets_lost": {"outage": 2, "policed": 1}}, {}])
+        [3, None]
+        """
+        values: list[Any] = list(rows)
         for key in self.path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if isinstance(value, dict):
-            return json.dumps(value, separators=(",", ":")) if self.kind == "text" else sum(value.values())
-        return value
+            values = [value.get(key) if isinstance(value, dict) else None for value in values]
+        if not any(isinstance(value, dict) for value in values):
+            return values
+        if self.kind == "text":
+            return [
+                json.dumps(one, separators=(",", ":")) if isinstance(one, dict) else one for one in values
+            ]
+        return [sum(one.values()) if isinstance(one, dict) else one for one in values]
 
     def standing_for(self, x: str) -> Column:
         """Return one of the columns that this one stands for."""
@@ -468,7 +482,7 @@ def table_of(table: str, rows: Sequence[Mapping[str, Any]]) -> _native.ArrowTabl
         one for one in _expanded(table, rows) if one.group is None or any(_has(row, one) for row in rows)
     ]
     return _native.ArrowTable.from_columns(
-        [(column.name, TYPES[column.kind], [column.of(row) for row in rows]) for column in present]
+        [(column.name, TYPES[column.kind], column.of_all(rows)) for column in present]
     )
 
 

@@ -64,25 +64,28 @@ def group_flows(flows: Sequence[Mapping[str, Any]], among: Iterable[int] | None 
     return list(groups.values())
 
 
+def rows_of(records: Sequence[Mapping[str, Any]], members: Iterable[int]) -> list[list[Mapping[str, Any]]]:
+    """Return the rows of some flows, for each record."""
+    places = list(members)
+    return [[record["flows"][place] for place in places] for record in records]
+
+
 def group_mean(records: Sequence[Mapping[str, Any]], group: Group, column: Column) -> Estimate | None:
     """Return the mean over seeds of the mean over those flows of a group that have a value."""
-    return stats.estimate(
-        stats.mean(column.of(record["flows"][place]) for place in group.members) for record in records
-    )
+    return stats.estimate(stats.mean(column.of_all(rows)) for rows in rows_of(records, group.members))
 
 
-def unfinished(records: Sequence[Mapping[str, Any]], members: Sequence[int], column: Column) -> str:
+def unfinished(values: Sequence[Sequence[Any]], column: Column) -> str:
     """Say how many of some flows have a value, if some have none: a mean leaves those out.
 
     Examples
     --------
     >>> from lasthop.columns import find
-    >>> records = [{"flows": [{"completion_s": 1.5}, {"completion_s": None}]}]
-    >>> unfinished(records, [0, 1], find("flows", "completion_s"))
+    >>> unfinished([[1.5, None]], find("flows", "completion_s"))
     '1 of 2 finished'
     """
-    known = [sum(column.of(record["flows"][place]) is not None for place in members) for record in records]
-    finished = math.fsum(known) / len(known)
-    if column.name != "completion_s" or finished in (0, len(members)):
+    if column.name != "completion_s":
         return ""
-    return f"{finished:.3g} of {len(members)} finished"
+    known = [sum(value is not None for value in of_seed) for of_seed in values]
+    finished, flows = math.fsum(known) / len(known), len(values[0])
+    return "" if finished in (0, flows) else f"{finished:.3g} of {flows} finished"

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lasthop import columns, stats
-from lasthop.flow_groups import group_flows, group_mean, unfinished
+from lasthop.flow_groups import group_flows, group_mean, rows_of, unfinished
 from lasthop.quantities import estimate_text, estimate_texts, quantity
 from lasthop.remarks import REMARKS, filled_by_repairs
 
@@ -201,7 +201,10 @@ def _groups_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
             texts, unit = estimate_texts(
                 [one and one.exact() if comparison.same else one for one in found], column.shown_unit
             )
-            marks = [unfinished(records[name], group.members, column) for name in comparison.transports]
+            marks = [
+                unfinished([column.of_all(rows) for rows in rows_of(records[name], group.members)], column)
+                for name in comparison.transports
+            ]
             texts = [f"{text}, {mark}" if mark else text for text, mark in zip(texts, marks, strict=True)]
             rows.append((f"{group.name}{count}: {column.heading}", texts, unit))
     return rows
@@ -394,13 +397,14 @@ def _length_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]
 
 def _drawn_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
     """Show what the scenario left to chance, over seeds and flows."""
-    rows = [(name, record[name]) for record in records for name in ("totals", "flows")]
     drawn: dict[Column, list[float]] = defaultdict(list)
-    for table, given in rows:
-        for row in given if isinstance(given, list) else [given]:
-            for name in row:
+    for record in records:
+        for table, rows in (("totals", [record["totals"]]), ("flows", record["flows"])):
+            # Only some flows may have a value. Flows of one kind have the same names.
+            known = dict.fromkeys(name for keys in dict.fromkeys(map(tuple, rows)) for name in keys)
+            for name in known:
                 if name.startswith(columns.DRAWN) and (column := columns.find(table, name)) is not None:
-                    drawn[column].append(row[name])
+                    drawn[column] += [row[name] for row in rows if name in row]
     if not drawn:
         return []
     names = [column.name.removeprefix(columns.DRAWN) for column in drawn]
@@ -459,11 +463,12 @@ def _grouped_table(
     table.add_column("")
     for group in group_flows(records[0]["flows"], members):
         name = group.label
+        of_seeds = rows_of(records, group.members)
         for one in shown:
-            values = [[one.of(record["flows"][index]) for index in group.members] for record in records]
+            values = [one.of_all(rows) for rows in of_seeds]
             if all(value is None for of_seed in values for value in of_seed):
                 continue
-            mark = unfinished(records, group.members, one)
+            mark = unfinished(values, one)
             heading = f"{one.heading} ({mark})" if mark else one.heading
             table.add_row(name, heading, *_spread(values, one.shown_unit))
             name = ""
