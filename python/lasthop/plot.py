@@ -52,6 +52,7 @@ GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600
 RATE_POINTS = 120
+SHARE_POINTS = 30
 #: Counters of what a helper, or a link by itself, has sent again or rebuilt; of whom.
 REPAIRS = re.compile(r"(.+?)_(?:repeats|retransmissions|rebuilt)(?:_.+)?")
 #: What the dotted lines of round trips are.
@@ -189,6 +190,7 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
+        *_viewer_panels(run, picked, chosen, bin_s),
         *_helper_panels(run, bin_s, rate_bin_s),
     ]
     return [panel for panel in panels if panel.is_measured]
@@ -524,6 +526,35 @@ def _with_flows(
         _line(label, per_flow[name], chosen[name]) for name, label in picked.items() if name in per_flow
     ]
     return panel
+
+
+def _viewer_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin_s: float) -> list[Panel]:
+    """Panels of what viewers and listeners had over time, in runs whose flows are measured so."""
+    from lasthop.extras import pl
+
+    series = run.series
+    if "timely_packets" not in series.columns:
+        # A run of an older version.
+        return []
+    # Packets are sent in one interval and arrive in another: only over several RTTs is this a share.
+    share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, _interval_s(series))
+    sent = pl.col("first_sent_packets")
+    shares = (
+        series.with_columns(
+            ((pl.col("time_s") / share_bin_s - ROUNDING).ceil() * share_bin_s).alias("time_s")
+        )
+        .filter(sent.is_not_null())
+        .group_by("time_s", "flow")
+        .agg(pl.col("timely_packets").sum() / pl.when(sent.sum() > 0).then(sent.sum()))
+        .sort("time_s", "flow")
+    )
+    stalls = series.filter((pl.col("stall_s").max() > 0).over("flow"))
+    timely = Panel(f"packets in time, of those sent, over {share_bin_s:.2g} s", "%")
+    stall = Panel("stall time so far", "s")
+    return [
+        _with_flows(timely, shares, "timely_packets", picked, chosen, share_bin_s, 100.0),
+        _with_flows(stall, stalls, "stall_s", picked, chosen, bin_s, 1.0),
+    ]
 
 
 def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float, limits: dict[str, int]) -> Panel:

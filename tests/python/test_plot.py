@@ -388,3 +388,36 @@ def test_helpers_have_panels_of_their_own() -> None:
     assert max(value for value in cached.y if value is not None) <= radio["snoop_most_kept"]
     plain = lh.run(snoop.replace({"helpers": []}), seed=1, series=True)
     assert len(plot.run_panels(plain)) == len(plot.run_panels(run)) - 2
+
+
+def test_what_viewers_have_is_drawn_over_time() -> None:
+    """The series add up to the results; who did not stall has no line, and downloads have no panel."""
+    video = lh.Scenario.load("scenarios/video.toml").replace({"duration": "20 s", "flows.0.count": 4})
+    run = lh.run(video, seed=1, series=True)
+    by_flow = run.series.group_by("flow", maintain_order=True).agg(
+        pl.col("first_sent_packets", "timely_packets").sum(), pl.col("stall_s").max()
+    )
+    columns = ("transmitted_packets", "timely_packets", "stall_s")
+    assert [row[1:] for row in by_flow.iter_rows()] == list(run.flows.select(columns).iter_rows())
+    timely, stall = viewer_panels(run)
+    assert len(timely.lines) == 4
+    assert 0 < len(stall.lines) == run.flows.filter(pl.col("stalls") > 0).height
+    shares = [value for line in timely.lines for value in line.y if value is not None]
+    index = run.flows["realtime_index"].mean()
+    assert isinstance(index, float)
+    assert sum(shares) / len(shares) == pytest.approx(100 * index, rel=0.05)
+
+    demand = lh.Scenario.load("scenarios/train-video.toml")
+    demand = demand.replace({"duration": "60 s", "flows.0.traffic.ladder": ["16 Mbit/s"]})
+    run = lh.run(demand, seed=1, series=True)
+    (stall,) = viewer_panels(run)
+    (line,) = stall.lines
+    assert line.y[-1] == pytest.approx(run.flows["player_stall_s"][0], abs=run.duration_s / plot.POINTS_MAX)
+    assert line.y[-1] > 1
+
+    plain = lh.Scenario.load("scenarios/single-flow.toml").replace({"duration": "5 s"})
+    assert viewer_panels(lh.run(plain, seed=1, series=True)) == []
+
+
+def viewer_panels(run: Run) -> list[plot.Panel]:
+    return [panel for panel in plot.run_panels(run) if "in time" in panel.title or "stall" in panel.title]

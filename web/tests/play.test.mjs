@@ -285,6 +285,18 @@ test("panels of the air and of repairs are there where something was counted", a
   });
 });
 
+test("what a viewer has is drawn over time", async () => {
+  await play("#scenario=video&senders=as written&flow=0&seeds=1", {}, async (page) => {
+    const { flows } = JSON.parse(lasthop("run", "scenarios/video.toml", "--seed", "1", "--json", "-")).runs[0];
+    const { realtime_index: index, stall_s: stalled } = flows[0].realtime;
+    const said = async (panel) => page.locator(`.chart[data-panel=${panel}] .canvas`).getAttribute("aria-label");
+    const mean = Number(/means: .* ([\d.]+)\. Arrow/.exec(await said("timely"))[1]);
+    assert.ok(Math.abs(mean - 100 * index) < 3, `${mean} % shown, an index of ${index}`);
+    assert.equal(await page.textContent(".chart[data-panel=stall] .title"), "Stall time so far, viewer-1");
+    assert.ok(Number(/means: .* ([\d.]+)\. Arrow/.exec(await said("stall"))[1]) < stalled);
+  });
+});
+
 test("events stand under the curves, and lead from one to the next of their kind", async () => {
   await play("#scenario=lossy-last-hop&senders=as written&flow=-1&seeds=1", {}, async (page) => {
     await page.waitForSelector(".events li");

@@ -13,7 +13,7 @@ use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
 use lasthop_net::trace::{
     FlowInterval, FrameRecord, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recorded, Recording,
-    WindowRecord,
+    Timely, WindowRecord,
 };
 use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::columns::devices::HelperSummary;
@@ -194,6 +194,9 @@ pub(crate) fn direction_names(plan: &Plan) -> Vec<String> {
 pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowTable> {
     let bit_s = |bytes: u64| bytes as f64 * 8.0 / plan.series_interval.seconds();
     let samples = || rows.iter().map(|row| row.sample);
+    let timely = |of: fn(Timely) -> u64| -> ArrayRef {
+        Arc::new(rows.iter().map(|row| row.timely.map(of)).collect::<UInt64Array>())
+    };
     declared(
         "flow_series",
         vec![
@@ -219,6 +222,9 @@ pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowT
             ("throughput_bit_s", floats(rows.iter().map(|row| bit_s(row.received)))),
             ("goodput_bit_s", floats(rows.iter().map(|row| bit_s(row.delivered)))),
             ("split_held_bytes", Arc::new(samples().map(|sample| sample.held).collect::<UInt64Array>())),
+            ("first_sent_packets", timely(|timely| timely.sent)),
+            ("timely_packets", timely(|timely| timely.arrived)),
+            ("stall_s", optional_floats(samples().map(|sample| sample.stalled.map(Span::seconds)))),
         ],
     )
 }

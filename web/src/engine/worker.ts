@@ -5,7 +5,8 @@ import init, { Scenario, removeValue, setValue } from "../../engine/lasthop_web.
 import { readTable, TableError } from "./parquet";
 import type { Failure, Interruptions, Job, Overrides, RunResult, Series, Source, Summary, Table, Window } from "./types";
 
-const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s"];
+const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s",
+  "first_sent_packets", "timely_packets", "stall_s"];
 const RADIO_COLUMNS = ["direction", "attempts", "ack_failures", "collisions"];
 const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];
 const WINDOW_COLUMNS: Record<string, string[]> = {

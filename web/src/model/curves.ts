@@ -12,7 +12,7 @@ export interface Line {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "air" | "collisions" | "repairs" | "held";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held";
   title: string;
   unit: string;
   time: number[];
@@ -47,6 +47,8 @@ export function extent(panel: Panel): [number, number] {
 
 const MOST_POINTS = 900;
 const RATE_POINTS = 120;
+// Packets are sent in one interval and arrive in another: only over several RTTs is one over the other a share.
+const SHARE_POINTS = 30;
 
 /** Means of this many consecutive rows; what is absent does not count. */
 function binned(values: ArrayLike<number>, bin: number): (number | null)[] {
@@ -139,6 +141,14 @@ function helpersOf(series: Series | null, rows: number, is: (name: string) => bo
   return total;
 }
 
+/** The values of lines in percent of those of others with their names. */
+function percentOf(parts: Line[], wholes: Line[]): Line[] {
+  return parts.map((line) => {
+    const whole = wholes.find((one) => one.name === line.name)?.values;
+    return { ...line, values: line.values.map((value, place) => (value === null || !whole?.[place] ? null : (100 * value) / (whole[place] ?? 1))) };
+  });
+}
+
 /** The directions in whose queues something waited, the busiest first: what may be chosen. */
 export function queued(runs: Map<string, Drawn>, links: { name: string }[]): string[] {
   const names = directionNames(links);
@@ -175,6 +185,7 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
   const rows = Math.max(0, end - begin);
   const bin = Math.max(1, Math.ceil(rows / MOST_POINTS));
   const rateBin = Math.max(1, Math.round(rows / RATE_POINTS));
+  const shareBin = Math.max(1, Math.round(rows / SHARE_POINTS));
   const names = directionNames(links);
   const wished = link !== null && names.includes(link) ? link : null;
   const bottleneck = wished ?? bottleneckName([...runs.values()].map((run) => run.summary ?? { links: busyLinks(run.series, names) }));
@@ -206,6 +217,10 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     const values = run.series?.flows["throughput_bit_s"];
     return values ? column(values, flows.length, "sum") : null;
   });
+  // What viewers and listeners had.
+  const sent = lines(shareBin, ofFlow("first_sent_packets"));
+  const timely = percentOf(lines(shareBin, ofFlow("timely_packets")), sent);
+  const stall = lines(bin, ofFlow("stall_s")).filter((line) => line.values.some((value) => value));
   // What the air and helpers did, over all links: how many of the transmissions failed, frames that met another, repairs.
   const radioWidth = (run: Drawn) => radiosOf(run.series, all);
   const ofRadios = (name: string) => (run: Drawn) => {
@@ -213,10 +228,7 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     return values && radioWidth(run) > 0 ? column(values, radioWidth(run), "sum") : null;
   };
   const attempts = lines(rateBin, ofRadios("attempts"));
-  const air = lines(rateBin, ofRadios("ack_failures")).map((line) => {
-    const of = attempts.find((one) => one.name === line.name);
-    return { ...line, values: line.values.map((value, place) => (value === null || !of?.values[place] ? null : (100 * value) / (of.values[place] ?? 1))) };
-  });
+  const air = percentOf(lines(rateBin, ofRadios("ack_failures")), attempts);
   const perSecond = (of: Line[]): Line[] => of.filter((line) => line.values.some((value) => value)).map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value / interval)) }));
   const collisions = perSecond(lines(rateBin, ofRadios("collisions")));
   const repairs = perSecond(lines(rateBin, (run) => helpersOf(run.series, all, isRepair)));
@@ -232,6 +244,8 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(rateBin), lines: rtt, limit: null },
     { id: "queue", title: `Queue at ${bottleneck}`, unit: "packets", time: times(bin), lines: queue, limit: room },
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
+    { id: "timely", title: about("Packets in time, of those sent", whose), unit: "%", time: times(shareBin), lines: timely.filter((line) => line.values.some((value) => value !== null)), limit: null },
+    { id: "stall", title: about("Stall time so far", whose), unit: "s", time: times(bin), lines: stall, limit: null },
     { id: "air", title: "Transmissions on radio links that failed", unit: "%", time: times(rateBin), lines: air.filter((line) => line.values.some((value) => value)), limit: null },
     { id: "collisions", title: "Collisions on radio links", unit: "frames/s", time: times(rateBin), lines: collisions, limit: null },
     { id: "repairs", title: "Repairs by helpers and links", unit: "per s", time: times(rateBin), lines: repairs, limit: null },

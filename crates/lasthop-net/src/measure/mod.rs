@@ -88,7 +88,7 @@ impl Jitter {
 #[derive(Clone, Debug, Default)]
 pub struct Observers {
     /// Arrivals and deliveries over time, if a series is recorded.
-    pub bins: Option<Bins<2>>,
+    pub bins: Option<Bins<{ flow_column::COUNT }>>,
     /// Real-time metrics, if the flow is measured so.
     pub realtime: Option<Realtime>,
 }
@@ -125,12 +125,23 @@ impl Observers {
         }
     }
 
+    fn send(&mut self, now: Time, packet: &Packet) {
+        let Some(realtime) = &mut self.realtime else { return };
+        let first = realtime.send(packet, now);
+        if let Some(bins) = &mut self.bins {
+            bins.add(now, flow_column::SENT, first);
+        }
+    }
+
     fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
         if let Some(bins) = &mut self.bins {
             bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
         }
         if let Some(realtime) = &mut self.realtime {
-            realtime.arrive(now, packet, first_sent, fresh);
+            let timely = realtime.arrive(now, packet, first_sent, fresh);
+            if let Some(bins) = &mut self.bins {
+                bins.add(now, flow_column::TIMELY, timely);
+            }
         }
     }
 }
@@ -162,7 +173,7 @@ impl FlowStats {
     }
 
     /// Arrivals and deliveries over time, if a series is recorded.
-    pub(crate) fn bins_mut(&mut self) -> Option<&mut Bins<2>> {
+    pub(crate) fn bins_mut(&mut self) -> Option<&mut Bins<{ flow_column::COUNT }>> {
         self.observers.as_mut()?.bins.as_mut()
     }
 
@@ -174,6 +185,13 @@ impl FlowStats {
     /// The same, to be told of something.
     pub fn realtime_mut(&mut self) -> Option<&mut Realtime> {
         self.observers.as_mut()?.realtime.as_mut()
+    }
+
+    /// The sender of a flow that is measured in real time sends a packet at `now`.
+    pub(crate) fn send(&mut self, now: Time, packet: &Packet) {
+        if let Some(observers) = &mut self.observers {
+            observers.send(now, packet);
+        }
     }
 
     /// `bytes` of new in-order data reached the application at `now`.

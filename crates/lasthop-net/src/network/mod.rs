@@ -1056,9 +1056,7 @@ impl Network {
 
     /// A sender whose flow has real-time metrics sends a packet.
     pub(crate) fn note_sent(&mut self, flow: u32, packet: &Packet, now: Time) {
-        if let Some(realtime) = self.flows[flow as usize].realtime_mut() {
-            realtime.send(packet, now);
-        }
+        self.flows[flow as usize].send(now, packet);
     }
 
     /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.

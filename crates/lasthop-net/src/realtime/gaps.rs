@@ -72,6 +72,11 @@ impl Gaps {
         }
     }
 
+    /// Packets that arrived, count and were not delayed.
+    pub fn timely(&self) -> u64 {
+        self.received - self.delayed
+    }
+
     /// The bytes `start..end` arrive at `now`; `fresh` if they were not here before, `counts` if they count.
     #[inline]
     pub fn arrive(&mut self, (start, end): (u64, u64), now: Time, fresh: bool, counts: bool) {

@@ -125,13 +125,15 @@ impl Realtime {
         }
     }
 
-    /// The sender transmits a packet.
-    pub fn send(&mut self, packet: &Packet, now: Time) {
+    /// The sender transmits a packet. Gives 1 if it counts as sent for the first time, else 0.
+    pub fn send(&mut self, packet: &Packet, now: Time) -> u64 {
         if packet.payload == 0 || !self.window.contains(now) {
-            return;
+            return 0;
         }
+        let first = u64::from(!packet.note.again());
         self.transmissions += 1;
-        self.transmitted += u64::from(!packet.note.again());
+        self.transmitted += first;
+        first
     }
 
     /// The network has lost a packet of the sender. It counts if it was transmitted in the window.
@@ -140,17 +142,19 @@ impl Realtime {
     }
 
     /// A packet arrived; `fresh` if its range was not here before. It counts if it was first transmitted in the
-    /// window and arrives in it.
-    pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
+    /// window and arrives in it. Gives how many packets turn out to be in time.
+    pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) -> u64 {
         if packet.payload == 0 || now >= self.window.to {
-            return;
+            return 0;
         }
+        let before = self.gaps.timely();
         let range = (packet.seq, packet.seq + u64::from(packet.payload));
         let fresh = fresh && !self.gaps.knows(range);
         self.gaps.arrive(range, now, fresh, self.window.contains(first_sent));
         if fresh && let Some(playback) = &mut self.playback {
             playback.arrive(range, now);
         }
+        self.gaps.timely() - before
     }
 
     /// `bytes` reached the application.
@@ -164,6 +168,13 @@ impl Realtime {
     /// Whether the flow carries frames of a film.
     pub fn has_frames(&self) -> bool {
         self.playback.is_some() && self.call.is_none()
+    }
+
+    /// How long playing has stood still before `now`; `None` unless a player waits for what has not come. `whole`: see
+    /// [`Realtime::report`].
+    pub fn stalled(&mut self, now: Time, whole: bool) -> Option<Span> {
+        let playback = self.playback.as_mut().filter(|_| whole && self.call.is_none())?;
+        playback.stalled(now)
     }
 
     /// How long the application was running in the measured time.
@@ -183,7 +194,7 @@ impl Realtime {
     /// put them.
     pub fn report(&self, unsent: Option<u64>, whole: bool) -> RealtimeReport {
         let Gaps { received, delayed, .. } = self.gaps;
-        let timely = received - delayed;
+        let timely = self.gaps.timely();
         let generated = unsent.map(|unsent| self.transmitted + unsent);
         let sent = match self.plan.sent {
             SentCount::Transmitted => Some(self.transmitted),

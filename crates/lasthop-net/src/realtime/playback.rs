@@ -34,6 +34,34 @@ pub struct Playback {
     completed: usize,
     /// The source has come to an end by itself.
     ended: bool,
+    /// What has been played of it, if time series are recorded.
+    show: Show,
+}
+
+/// Playing of a player that waits for every frame.
+#[derive(Clone, Debug, Default)]
+struct Show {
+    at: At,
+    start: Option<Time>,
+    /// When playing stopped for want of a frame, and when it went on.
+    stalls: Vec<(Time, Option<Time>)>,
+}
+
+/// Where such a player is.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// It waits for enough media from frame `from` on.
+    Filling { from: usize },
+    /// It has shown frame `first` at `base`, and shows `next` when it is due.
+    Playing { base: Time, first: usize, next: usize },
+    /// All has been shown.
+    End(Time),
+}
+
+impl Default for At {
+    fn default() -> At {
+        At::Filling { from: 0 }
+    }
 }
 
 /// What a viewer saw. What only one kind of transport has is `None` for the other.
@@ -70,6 +98,7 @@ impl Playback {
             delivered: 0,
             completed: 0,
             ended: false,
+            show: Show::default(),
         }
     }
 
@@ -157,43 +186,75 @@ impl Playback {
         start.map(|start| start.since(first.frame.at))
     }
 
-    /// A player that waits for every frame.
-    fn play_in_order(&self, window: &Window) -> PlaybackReport {
-        let frames = &self.frames;
-        // When the frames from `from` on hold enough media. At the end of the film the rest has to do.
-        let filled = |from: usize, count: usize| {
-            let last = from + count - 1;
-            let last = if self.ended { last.min(frames.len().saturating_sub(1)) } else { last };
-            frames.get(last).and_then(|seen| seen.complete).filter(|&time| time < window.to)
-        };
-        let Some(start) = filled(0, self.start_frames) else { return PlaybackReport::default() };
-        let (mut base, mut first) = (start, 0);
-        let (mut stalls, mut stalled) = (0, 0);
-        let mut end = window.to;
-        for index in 0.. {
-            let due = base + self.span_of(index - first);
-            if due >= window.to {
-                break;
-            }
-            if index == frames.len() && self.ended {
-                end = due;
-                break;
-            }
-            if frames.get(index).and_then(|seen| seen.complete).is_some_and(|complete| complete <= due) {
-                continue;
-            }
-            let resumed = filled(index, self.rebuffer_frames);
-            stalls += u64::from(window.contains(due));
-            stalled += window.overlap(due, resumed.unwrap_or(window.to));
-            match resumed {
-                Some(resumed) => (base, first) = (resumed, index),
-                None => break,
+    /// When the frames from `from` on are there that hold enough media to go on. At the end of the film the rest has to
+    /// do.
+    fn filled(&self, from: usize, count: usize) -> Option<Time> {
+        let last = from + count - 1;
+        let last = if self.ended { last.min(self.frames.len().saturating_sub(1)) } else { last };
+        self.frames.get(last).and_then(|seen| seen.complete)
+    }
+
+    /// Takes a show to `to`: all that happens before.
+    fn play(&self, show: &mut Show, to: Time) {
+        loop {
+            match show.at {
+                At::Filling { from } => {
+                    let count = if show.start.is_none() { self.start_frames } else { self.rebuffer_frames };
+                    let Some(now) = self.filled(from, count).filter(|&filled| filled < to) else { return };
+                    if let Some(stall) = show.stalls.last_mut() {
+                        stall.1 = Some(now);
+                    }
+                    show.start.get_or_insert(now);
+                    show.at = At::Playing { base: now, first: from, next: from };
+                }
+                At::Playing { base, first, next } => {
+                    let due = base + self.span_of(next - first);
+                    if due >= to {
+                        return;
+                    }
+                    if next == self.frames.len() && self.ended {
+                        show.at = At::End(due);
+                        return;
+                    }
+                    let complete = self.frames.get(next).and_then(|seen| seen.complete);
+                    if complete.is_some_and(|complete| complete <= due) {
+                        show.at = At::Playing { base, first, next: next + 1 };
+                    } else {
+                        show.stalls.push((due, None));
+                        show.at = At::Filling { from: next };
+                    }
+                }
+                At::End(_) => return,
             }
         }
+    }
+
+    /// How long playing has stood still before `now`; `None` for a player that goes on without what has not come. Calls
+    /// come in the order of time.
+    pub fn stalled(&mut self, now: Time) -> Option<Span> {
+        if !self.reliable {
+            return None;
+        }
+        let mut show = std::mem::take(&mut self.show);
+        self.play(&mut show, now);
+        self.show = show;
+        let lengths = self.show.stalls.iter().map(|&(from, to)| to.unwrap_or(now).since(from).0);
+        Some(Span(lengths.sum()))
+    }
+
+    /// A player that waits for every frame.
+    fn play_in_order(&self, window: &Window) -> PlaybackReport {
+        let mut show = Show::default();
+        self.play(&mut show, window.to);
+        let Some(start) = show.start else { return PlaybackReport::default() };
+        let end = if let At::End(end) = show.at { end } else { window.to };
+        let stalls = show.stalls.iter().filter(|&&(from, _)| window.contains(from)).count();
+        let stalled: u64 =
+            show.stalls.iter().map(|&(from, to)| window.overlap(from, to.unwrap_or(window.to))).sum();
         let watched = window.overlap(start, end);
         PlaybackReport {
             startup: self.startup(Some(start)),
-            stalls: Some(stalls),
+            stalls: Some(stalls as u64),
             stalled: Some(Span(stalled)),
             stall_share: (watched > 0).then(|| stalled as f64 / watched as f64),
             decodable_share: None,

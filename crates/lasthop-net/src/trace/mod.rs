@@ -144,6 +144,8 @@ pub struct FlowSample {
     pub rate: f64,
     /// Bytes that the proxy holds whose sender it is, what is under way from it included.
     pub held: Option<u64>,
+    /// How long playing has stood still so far, after it began; of a player that waits for what has not come.
+    pub stalled: Option<Span>,
 }
 
 /// A flow in an interval: its sender at the end, and what its receiver saw.
@@ -155,6 +157,17 @@ pub struct FlowInterval {
     pub received: u64,
     /// Payload bytes delivered in order.
     pub delivered: u64,
+    /// Packets of a flow that is measured as a viewer or listener has it.
+    pub timely: Option<Timely>,
+}
+
+/// Packets in an interval, of those that [`crate::realtime`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timely {
+    /// Those that left the sender for the first time.
+    pub sent: u64,
+    /// Those that arrived in time.
+    pub arrived: u64,
 }
 
 /// A direction of a link in an interval.
@@ -424,4 +437,10 @@ pub mod flow_column {
     pub const RECEIVED: usize = 0;
     /// Payload bytes delivered in order.
     pub const DELIVERED: usize = 1;
+    /// Packets sent for the first time that count for a viewer or listener.
+    pub const SENT: usize = 2;
+    /// Those of them that arrived in time.
+    pub const TIMELY: usize = 3;
+    /// How many there are.
+    pub const COUNT: usize = 4;
 }

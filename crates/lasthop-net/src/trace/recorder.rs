@@ -12,7 +12,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::{
     Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HelperInterval, HopRecord, LinkInterval,
-    RadioInterval, Recording, Sink, WindowRecord,
+    RadioInterval, Recording, Sink, Timely, WindowRecord,
 };
 use super::{flow_column, link_column};
 use crate::link::Link;
@@ -213,10 +213,12 @@ impl Recorder {
     /// Receivers are never behind the clock: at the time of a sample its interval is over.
     fn hand_over_flows(&mut self, flows: &mut [FlowStats], sink: &mut dyn Sink) -> io::Result<()> {
         for sample in self.samples.drain(..) {
-            let bins = flows[sample.flow as usize].bins_mut();
-            let row = bins.map_or_else(Default::default, Bins::take);
+            let stats = &mut flows[sample.flow as usize];
+            let row = stats.bins_mut().map_or_else(Default::default, Bins::take);
             let (received, delivered) = (row[flow_column::RECEIVED], row[flow_column::DELIVERED]);
-            sink.flow(&FlowInterval { sample, received, delivered })?;
+            let timely = Timely { sent: row[flow_column::SENT], arrived: row[flow_column::TIMELY] };
+            let timely = stats.realtime().map(|_| timely);
+            sink.flow(&FlowInterval { sample, received, delivered, timely })?;
         }
         Ok(())
     }

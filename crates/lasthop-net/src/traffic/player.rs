@@ -211,6 +211,13 @@ impl Screen {
         }
     }
 
+    /// How long playing has stood still before `now`.
+    pub fn stalled(&self, now: Time) -> Span {
+        let mut screen = self.clone();
+        screen.advance(now.max(self.since));
+        screen.stalled
+    }
+
     /// What the viewer has had by `end`.
     pub fn viewing(&self, end: Time) -> Viewing {
         let mut screen = self.clone();

@@ -75,6 +75,17 @@ impl Exchanges {
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
+
+    /// The client that acts in the name of `flow`.
+    fn led_by(&self, flow: usize) -> Option<&Exchange> {
+        let place = self.senders.get(flow)?;
+        self.all.get(place.exchange as usize).filter(|exchange| exchange.lead == flow)
+    }
+
+    /// What came of it.
+    pub(super) fn outcome_of(&self, flow: usize) -> Option<Outcome<'_>> {
+        self.led_by(flow).map(|exchange| exchange.client.outcome())
+    }
 }
 
 impl World {
@@ -133,19 +144,13 @@ impl World {
     /// The flows of answers, of answers as they reach the client, and of requests, of each connection of the client of
     /// `flow`; empty if it has none.
     pub fn connections_of(&self, flow: usize) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
-        let exchange = self.exchange_of(flow);
+        let exchange = self.exchanges.led_by(flow);
         exchange.into_iter().flat_map(|all| &all.connections).map(|one| (one.down, one.down_end, one.up))
-    }
-
-    /// The client that acts in the name of `flow`.
-    fn exchange_of(&self, flow: usize) -> Option<&Exchange> {
-        let place = self.exchanges.senders.get(flow)?;
-        self.exchanges.all.get(place.exchange as usize).filter(|exchange| exchange.lead == flow)
     }
 
     /// What came of the client of `flow`, if it has one.
     pub fn outcome_of(&self, flow: usize) -> Option<Outcome<'_>> {
-        self.exchange_of(flow).map(|exchange| exchange.client.outcome())
+        self.exchanges.outcome_of(flow)
     }
 
     /// A packet has reached the receiver of a flow; if a client or a server listens there, it hears of it.

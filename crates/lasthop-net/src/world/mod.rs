@@ -33,6 +33,7 @@ use crate::realtime::Realtime;
 use crate::roaming::{self, Journey};
 use crate::routing::{DirectionId, Routes};
 use crate::trace::{Bins, Decision, DecisionRecord, FlowSample, Recorder, Recording, Sink, WindowRecord};
+use crate::traffic::client::Outcome;
 use crate::traffic::encoder::EncoderCounts;
 use crate::traffic::video::Packing;
 use crate::traffic::{Offer, Source, arrival, stream_of};
@@ -744,7 +745,14 @@ impl World {
             let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
             let rtt = mean_since(last_rtt, rtt);
             let held = self.relays.before(flow as usize).map(Half::held);
-            let sample = FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate, held };
+            let stalled = match self.exchanges.outcome_of(flow as usize) {
+                Some(Outcome::Screen(screen)) => Some(screen.stalled(self.now)),
+                Some(Outcome::Pages(_)) => None,
+                None => (self.network.flows[flow as usize].realtime_mut())
+                    .and_then(|realtime| realtime.stalled(self.now, sender.numbers_are_whole())),
+            };
+            let sample =
+                FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate, held, stalled };
             if let Some(recorder) = &mut self.network.recorder {
                 recorder.add_sample(sample);
             }

@@ -46,7 +46,7 @@ const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of
 const FLOW: Declared = ("flow", Kind::Text, About::new("", "flow"), "name of the flow");
 const LINK: Declared = ("link", Kind::Text, About::new("", "link"), "name of the link, with its direction");
 
-const FLOW_SERIES: [Declared; 11] = [
+const FLOW_SERIES: [Declared; 14] = [
     TIME,
     FLOW,
     (
@@ -93,6 +93,26 @@ const FLOW_SERIES: [Declared; 11] = [
         About::new("bytes", "bytes held"),
         "of the half of a split connection that a proxy sends: what the proxy holds of it at that time, what \
          is in flight included; null for others",
+    ),
+    (
+        "first_sent_packets",
+        Kind::Unsigned,
+        About::new("packets", "packets sent"),
+        "packets of a flow with real-time metrics that were sent for the first time in the interval; null for \
+         others",
+    ),
+    (
+        "timely_packets",
+        Kind::Unsigned,
+        About::new("packets", "packets in time"),
+        "packets of such a flow that arrived in the interval and were not delayed; null for others",
+    ),
+    (
+        "stall_s",
+        Kind::Number,
+        About::new("s", "stall time"),
+        "how long playing has stood still so far, the wait before its start not counted; null for flows without a \
+         player that waits for what has not come",
     ),
 ];
 
