@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 use lasthop_sim::run::Run;
 
 use crate::testkit::{SUMMARY, Scene, hops, run_both_ways};
@@ -209,6 +209,31 @@ fn a_late_report_costs_retransmissions() {
     let run = flooded(cell("3 s", "block_errors = [0, 0, 0, 0]", &[track]), 1);
     let counted = run.summary.links[2].devices.cellular.as_ref().unwrap();
     assert_eq!((counted.harq_retransmissions, counted.harq_failures), (5, 0));
+}
+
+/// What a timer of a user's RLC lets go within a TTI goes on before what another's block brings at its end, however
+/// early the link behind them, which they share, is evaluated.
+#[test]
+fn what_leaves_within_a_tti_goes_on_first() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"2 Mbit/s\", packet = \"500 B\" }";
+    for rlc in [
+        "{ kind = \"unacknowledged\", reordering = \"1500 us\" }",
+        "{ kind = \"acknowledged\", most_retransmissions = 1, status_delay = \"2500 us\" }",
+    ] {
+        let keys = format!("block_errors = [0.5]\nrequest_interval = \"0 ms\"\nrlc = {rlc}");
+        let scene = cell("1.2 s", &keys, &["9", "9"]);
+        let scene = scene.between("u1", "server", udp).between("u2", "server", udp);
+        let run = run_both_ways(scene.text(), 1);
+        let behind: Vec<_> = hops(&run).iter().filter(|hop| hop.direction == 1).collect();
+        let overtaken = behind.iter().filter(|hop| {
+            let end = hop.enqueued + Span(500_000);
+            hop.flow == 1
+                && end.0.is_multiple_of(1_000_000)
+                && behind.iter().any(|other| other.flow == 0 && other.enqueued == end)
+        });
+        let overtaken = overtaken.count();
+        assert!(overtaken > 10, "{overtaken} {rlc}");
+    }
 }
 
 /// Out of range nothing is sent, and everything is kept.

@@ -28,10 +28,17 @@ struct Begun {
 pub(super) struct Place {
     /// From when on it is entered as sent.
     pub(super) start: Time,
-    /// The end of the TTI.
-    pub(super) end: Time,
     /// Bits that the whole TTI would carry.
     pub(super) full: u64,
+}
+
+/// A transport block that has been sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Resource blocks that it took.
+    pub(super) resource_blocks: u32,
+    /// What is decoded of it as the TTI ends.
+    pub(super) decoded: Option<Carried>,
 }
 
 /// What a bearer counted within the measurement window.
@@ -125,39 +132,35 @@ impl Bearer {
         self.begun.is_none()
     }
 
-    /// Sends a transport block of `bytes` on `taken` resource blocks; `false` if there is nothing to put into it.
+    /// Sends a transport block of `bytes` on `taken` resource blocks; `None` if there is nothing to put into it.
     pub(super) fn send(
         &mut self,
         bytes: u64,
         place: Place,
         (plan, taken): (&CellularPlan, u32),
         cx: &mut Cx<'_>,
-    ) -> bool {
+    ) -> Option<Sent> {
         let (now, window) = (cx.now, cx.window);
         let room = bytes - u64::from(plan.block_header);
         let empties = self.begun.is_none() && self.waiting.packets() == 0;
         let carried = if let Some(again) = self.rlc.send_again(room as u32, empties, now) {
             self.stats.rlc_retransmissions += u64::from(window.contains(now));
             again
-        } else if let Some(new) = self.fill(room, place, plan, cx) {
-            new
         } else {
-            return false;
+            self.fill(room, place, plan, cx)?
         };
-        self.transmit(Block::new(carried, taken, self.cqi), place.end, plan, cx);
-        true
+        Some(self.transmit(Block::new(carried, taken, self.cqi), plan, cx))
     }
 
-    /// Sends the block again whose turn this TTI is; the resource blocks that it takes.
-    pub(super) fn send_again(&mut self, end: Time, plan: &CellularPlan, cx: &mut Cx<'_>) -> Option<u32> {
+    /// Sends the block again whose turn this TTI is, if there is one.
+    pub(super) fn send_again(&mut self, plan: &CellularPlan, cx: &Cx<'_>) -> Option<Sent> {
         if self.outstanding == 0 {
             return None;
         }
         let block = self.blocks[process(cx.now, plan)].take()?;
         self.outstanding -= 1;
         self.stats.harq_retransmissions += u64::from(cx.window.contains(cx.now));
-        self.transmit(block, end, plan, cx);
-        Some(block.resource_blocks)
+        Some(self.transmit(block, plan, cx))
     }
 
     /// The first TTI after the one at `now` in which a block is sent again.
@@ -170,18 +173,15 @@ impl Bearer {
         ttis.find(|&after| self.blocks[process(begins(after), plan)].is_some()).map_or(Time::MAX, begins)
     }
 
-    /// One transmission of a block, which ends at `end`.
-    fn transmit(&mut self, mut block: Block, end: Time, plan: &CellularPlan, cx: &mut Cx<'_>) {
+    /// One transmission of a block.
+    fn transmit(&mut self, mut block: Block, plan: &CellularPlan, cx: &Cx<'_>) -> Sent {
         let (now, counts) = (cx.now, u64::from(cx.window.contains(cx.now)));
+        let mut sent = Sent { resource_blocks: block.resource_blocks, decoded: None };
         self.stats.blocks += counts;
         self.stats.resource_blocks += counts * u64::from(block.resource_blocks);
         let luck = &mut self.luck;
         match block.transmit(self.track.at(now), &plan.harq, || luck.uniform()) {
-            Outcome::Decoded => {
-                self.expire(Time(end.0 - 1), cx);
-                self.rlc.receive(block.carried, end);
-                self.hand_on(cx);
-            }
+            Outcome::Decoded => sent.decoded = Some(block.carried),
             Outcome::Again => {
                 self.blocks[process(now, plan)] = Some(block);
                 self.outstanding += 1;
@@ -191,6 +191,14 @@ impl Bearer {
                 self.rlc.give_up(block.carried);
             }
         }
+        sent
+    }
+
+    /// RLC has what was decoded of a TTI that ended at `end`.
+    pub(super) fn take(&mut self, carried: Carried, end: Time, cx: &mut Cx<'_>) {
+        self.expire(Time(end.0 - 1), cx);
+        self.rlc.receive(carried, end);
+        self.hand_on(cx);
     }
 
     /// When RLC does something of its own.

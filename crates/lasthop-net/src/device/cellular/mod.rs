@@ -46,6 +46,7 @@ use crate::queue::KnownFlows;
 use crate::routing::DirectionId;
 use bearer::{Bearer, Place};
 use plan::CellularPlan;
+use rlc::Carried;
 use scheduler::{Candidate, Scheduler};
 
 /// One direction of a cell.
@@ -60,6 +61,9 @@ pub(crate) struct Cellular {
     timer: Time,
     /// Those who can use the present TTI.
     candidates: Vec<Candidate>,
+    /// What was decoded of the present TTI, by user, and when that ends.
+    decoded: Vec<(u32, Carried)>,
+    decoded_at: Time,
 }
 
 impl Cellular {
@@ -74,8 +78,9 @@ impl Cellular {
         let bearers: Vec<Bearer> = bearers.collect();
         let scheduler = Scheduler::new(plan.sharing, bearers.len());
         let candidates = Vec::with_capacity(bearers.len());
-        let (plan, never) = (Arc::clone(plan), Time::MAX);
-        let mut cell = Cellular { plan, bearers, scheduler, due: never, timer: never, candidates };
+        let decoded = Vec::with_capacity(bearers.len());
+        let (plan, due, timer, decoded_at) = (Arc::clone(plan), Time::MAX, Time::MAX, Time::MAX);
+        let mut cell = Cellular { plan, bearers, scheduler, due, timer, candidates, decoded, decoded_at };
         if let Some(requests) = cell.plan.requests.filter(|_| upwards) {
             let users = cell.bearers.len() as u64;
             for (bearer, index) in cell.bearers.iter_mut().zip(0..) {
@@ -119,10 +124,10 @@ impl Cellular {
         self.scheduler.begin(now.0 / plan.tti.0);
         self.candidates.clear();
         let (mut free, mut repeats) = (all, false);
-        let end = now + plan.tti;
         for (bearer, user) in self.bearers.iter_mut().zip(0..) {
-            if let Some(taken) = bearer.send_again(end, &plan, cx) {
-                (free, repeats) = (free - taken, true);
+            if let Some(sent) = bearer.send_again(&plan, cx) {
+                self.decoded.extend(sent.decoded.map(|carried| (user, carried)));
+                (free, repeats) = (free - sent.resource_blocks, true);
                 continue;
             }
             if bearer.backlog(plan.packet_header) == 0 || bearer.granted > now {
@@ -145,15 +150,37 @@ impl Cellular {
             }
             // Packets are entered as if the blocks of a TTI were sent one after another, each in its share of the time.
             let offset = Span(plan.tti.0 * u64::from(all - free) / u64::from(all));
-            let place = Place { start: now + offset, end, full: candidate.rate };
-            if !bearer.send(bits / 8, place, (&plan, taken), cx) {
-                continue;
-            }
+            let place = Place { start: now + offset, full: candidate.rate };
+            let Some(sent) = bearer.send(bits / 8, place, (&plan, taken), cx) else { continue };
+            self.decoded.extend(sent.decoded.map(|carried| (candidate.user, carried)));
             self.scheduler.served(candidate.user, bits, first);
             (free, first) = (free - taken, false);
         }
+        self.decoded_at = if self.decoded.is_empty() { Time::MAX } else { now + plan.tti };
         self.due = self.next_due(now, repeats || !first);
         self.note_timers();
+    }
+
+    /// The end of a TTI: RLC has what was decoded. Not before: what the timers of other users let go until then goes on
+    /// first, and links behind this device take what it hands on in the order of time.
+    fn take_decoded(&mut self, cx: &mut Cx<'_>) {
+        let end = std::mem::replace(&mut self.decoded_at, Time::MAX);
+        for (user, carried) in self.decoded.drain(..) {
+            self.bearers[user as usize].take(carried, end, cx);
+        }
+        self.note_timers();
+    }
+
+    /// What is due by now: the TTI that ends, RLC's timers, and the TTI that begins. A packet that comes at the same
+    /// moment is later than they are, whether this device is woken before or after it.
+    fn catch_up(&mut self, cx: &mut Cx<'_>) {
+        if self.decoded_at <= cx.now {
+            self.take_decoded(cx);
+        }
+        self.expire(cx);
+        if self.due <= cx.now {
+            self.serve(cx);
+        }
     }
 
     fn note_timers(&mut self) {
@@ -194,9 +221,7 @@ impl Cellular {
 impl Element for Cellular {
     fn receive(&mut self, parcel: Parcel, port: u32, cx: &mut Cx<'_>) {
         let (next, now, window) = (self.next_tti(cx.now), cx.now, cx.window);
-        if self.due <= now {
-            self.serve(cx);
-        }
+        self.catch_up(cx);
         let bearer = &mut self.bearers[port as usize];
         let direction = bearer.direction;
         if arq::admit(parcel, &bearer.found(), direction, cx)
@@ -212,18 +237,16 @@ impl Element for Cellular {
             cx.link(direction).gate.note_held(&found);
             self.due = self.due.min(self.tti_from(from));
         }
-        cx.wake(self.due.min(self.timer));
+        cx.wake(self.due.min(self.timer).min(self.decoded_at));
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>) {
-        self.expire(cx);
-        if self.due <= cx.now {
-            self.serve(cx);
-        }
-        cx.wake(self.due.min(self.timer));
+        self.catch_up(cx);
+        cx.wake(self.due.min(self.timer).min(self.decoded_at));
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) {
+        self.take_decoded(cx);
         for bearer in &mut self.bearers {
             bearer.close(cx);
             keep_waiting(&mut bearer.waiting, bearer.direction, cx);
