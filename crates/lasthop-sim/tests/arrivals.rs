@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::testkit::{SUMMARY, run_plan, run_text};
+use crate::testkit::{SUMMARY, plan_of, run_plan, run_text};
+use lasthop_core::time::{Span, Time};
+use lasthop_net::transport::endpoint::Endpoint;
+use lasthop_net::transport::tcp::sender::TcpSender;
+use lasthop_net::world::World;
 use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Files, Format, Scenario};
 
@@ -131,6 +135,32 @@ fn a_class_leaves_the_others_alone() {
     let alone = offered(&own);
     assert_eq!(alone, offered(&format!("{own}{mail}")));
     assert_eq!(alone, offered(&format!("{mail}{own}")));
+}
+
+/// A flow that is over needs no memory for what it sent: of 3,000 that come one after another, only the few that
+/// are under way at any time keep any.
+#[test]
+fn flows_that_are_over_keep_nothing() {
+    let size = r#"{ kind = "pareto", mean = "10 kB", shape = 1.5 }"#;
+    for transport in ["cubic", "newreno", "bbr"] {
+        let text = fair(400, &web(size, "every = \"100 ms\""))
+            .replace("1 Mbit/s", "10 Mbit/s")
+            .replace("\"cubic\"", &format!("\"{transport}\""))
+            .replace("[[flows]]", "[[flows]]\ncount = 3000");
+        let plan = plan_of(&text);
+        let mut world = World::new(&plan, 1, SUMMARY);
+        for second in 1..=400 {
+            world.step_until(Time::ZERO + Span::from_secs(second));
+            let senders = || world.senders.iter().filter_map(Endpoint::tcp_sender);
+            let open =
+                senders().filter(|sender| sender.stats.completed.is_none() && sender.room() > 0).count();
+            assert!(open < 30, "{transport}: {open} flows are under way at {second} s");
+            let over = senders().filter(|sender| sender.stats.completed.is_some());
+            assert_eq!(over.map(TcpSender::room).sum::<usize>(), 0, "{transport}: at {second} s");
+        }
+        let done = world.senders.iter().filter_map(Endpoint::tcp_sender);
+        assert_eq!(done.filter(|sender| sender.stats.completed.is_some()).count(), 3000, "{transport}");
+    }
 }
 
 /// Flows of a table take the hosts in turn.

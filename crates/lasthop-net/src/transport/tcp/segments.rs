@@ -122,6 +122,11 @@ impl Segments {
         self.first_sent = VecDeque::new();
     }
 
+    /// Segments that memory is kept for.
+    pub(crate) fn room(&self) -> usize {
+        self.ring.capacity() + self.first_sent.capacity()
+    }
+
     /// The first outstanding segment.
     #[inline]
     pub(crate) fn first(&self) -> Option<&Segment> {

@@ -51,7 +51,7 @@ impl Connection {
         };
         if self.extended && self.before_ack(engine, packet, extra, now, wire) {
             if self.closed {
-                self.check_completion(now);
+                self.check_completion(engine, now);
             }
             return;
         }
@@ -100,7 +100,7 @@ impl Connection {
             self.send_ack(now, wire);
         }
         if self.closed {
-            self.check_completion(now);
+            self.check_completion(engine, now);
             if packet.kind == Kind::FinAck && self.stats.completed.is_some() {
                 self.send_ack(now, wire);
             }

@@ -350,6 +350,13 @@ impl TcpSender {
         self.connection.segments.clear();
     }
 
+    /// Records of transmissions that memory is kept for: none before the connection opens and after all is
+    /// acknowledged.
+    pub fn room(&self) -> usize {
+        let order = if let Engine::Rack(rack) = &self.engine { rack.room() } else { 0 };
+        self.connection.segments.room() + order
+    }
+
     /// Takes the time that the host needs, of less than `longest` and drawn from `stream`, into its own hands: ns-2's
     /// senders do, others leave it to their port (`false`).
     pub(crate) fn take_time(&mut self, stream: Stream, longest: Span) -> bool {

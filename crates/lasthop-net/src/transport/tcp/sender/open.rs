@@ -74,16 +74,19 @@ impl Connection {
         }
         if self.opened.is_some() {
             engine.fill(self, now, wire);
-            self.check_completion(now);
+            self.check_completion(engine, now);
         }
     }
 
-    /// Records completion once everything, the FIN included, is acknowledged.
-    pub(super) fn check_completion(&mut self, now: Time) {
+    /// Records completion once everything, the FIN included, is acknowledged. Of many short flows most are over while
+    /// the run goes on: what was kept of their transmissions is given back at once.
+    pub(super) fn check_completion<E: RecoveryEngine>(&mut self, engine: &mut E, now: Time) {
         let end = self.data_end + u64::from(!self.ns2);
         if self.closed && self.una >= end && self.stats.completed.is_none() {
             self.stats.completed = Some(now);
             self.timer = None;
+            self.segments.clear();
+            engine.forget();
         }
     }
 

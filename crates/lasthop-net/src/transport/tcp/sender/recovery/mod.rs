@@ -115,6 +115,9 @@ pub(super) trait RecoveryEngine {
         let _ = ack;
     }
 
+    /// Everything is acknowledged and nothing will be sent again: gives back the room of what it kept of that.
+    fn forget(&mut self) {}
+
     /// Takes down what an ACK says while its sender does not act on it (`probing.rs`).
     fn note(&mut self, tcp: &mut Connection, sack: Option<&SackBlocks>, now: Time) {
         let _ = (tcp, sack, now);

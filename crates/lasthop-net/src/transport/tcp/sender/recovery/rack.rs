@@ -383,6 +383,11 @@ impl Rack {
         self.repair_from = una;
         self.probe = None;
     }
+
+    /// Transmissions that memory is kept for.
+    pub(in super::super) fn room(&self) -> usize {
+        self.order.capacity()
+    }
 }
 
 impl RecoveryEngine for Rack {
@@ -390,6 +395,10 @@ impl RecoveryEngine for Rack {
 
     fn reads_sack(&self) -> bool {
         !self.counting.on
+    }
+
+    fn forget(&mut self) {
+        self.order = VecDeque::new();
     }
 
     /// Takes an ACK under RACK.
