@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from lasthop import seals
+from lasthop import Scenario, ScenarioError, seals
 
 if TYPE_CHECKING:
     import subprocess
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from typer.testing import Result
+
+#: CPU seconds for a list of 80 MB.
+LONG_S = 10.0
 
 
 @pytest.mark.parametrize(
@@ -303,3 +307,39 @@ def test_json_of_a_refused_command_is_empty(refused: Callable[..., str], scenari
     text = refused("run", scenario_file, "--json", "--set", "duration=0 s")
     with pytest.raises(json.JSONDecodeError):
         json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "start", "message"),
+    [
+        (
+            'kind = "transfer", size = { kind = "measured", file = "long.txt" }',
+            '"0 s"',
+            "more than 10000000 lines",
+        ),
+        ('kind = "frames", file = "long.txt"', '"0 s"', 'no size of a frame: "x"'),
+        (None, '{ arrivals = "listed", file = "long.txt" }', "more than 100000 lines"),
+    ],
+)
+def test_long_wrong_lists_are_refused_at_once(
+    tmp_path: Path, traffic: str | None, start: str, message: str
+) -> None:
+    """Eighty million bytes, the last line of which is wrong."""
+    with (tmp_path / "long.txt").open("w") as file:
+        for _ in range(20):
+            file.write("1000000\n" * 500_000)
+        file.write("1\nx\n")
+    lines = (
+        'duration = "1 s"',
+        '[topology]\nkind = "dumbbell"\nbottleneck = { rate = "1 Mbit/s", delay = "1 ms" }',
+        'access = { rate = "1 Mbit/s", delay = "1 ms" }',
+        f'[[flows]]\ntransport = "cubic"\nstart = {start}',
+        *([f"traffic = {{ {traffic} }}"] if traffic else []),
+    )
+    path = tmp_path / "long.toml"
+    path.write_text("\n".join(lines))
+    begun = time.process_time()
+    with pytest.raises(ScenarioError, match=message):
+        Scenario.load(path)
+    # An idle machine needs a second; other work may slow this one down.
+    assert time.process_time() - begun < LONG_S

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lasthop_net::frames::FrameKind;
 
 use super::diagnostic::{ScenarioError, Source, quoted};
-use super::input_file::{InputFiles, Wrong, fields_of};
+use super::input_file::{InputFiles, Wrong, each_line};
 use super::keys::MOST_FRAMES;
 use super::reader::Reader;
 
@@ -122,22 +122,18 @@ fn frame_of<'t>(
 fn parse(source: &Source<'_>, bits: bool) -> Result<Frames> {
     let mut frames = Vec::new();
     let mut columns: Option<Columns> = None;
-    let lines = source.text.lines().map(fields_of).filter(|fields| !fields.is_empty());
-    for (fields, number) in lines.zip(0..) {
-        if number == 0 && fields.iter().all(|field| field.parse::<f64>().is_err()) {
-            continue;
-        }
-        let Some(form) = columns.or_else(|| Columns::of(&fields)) else {
+    each_line(source, |fields| {
+        let Some(form) = columns.or_else(|| Columns::of(fields)) else {
             let message = format!("these are no columns of a frame trace: {}", quoted(&fields.join(" ")));
-            return Err(Wrong::at(fields[0], message, format!("expected {FORMS}")).in_source(source));
+            return Err(Wrong::at(fields[0], message, format!("expected {FORMS}")));
         };
         columns = Some(form);
-        frames.push(frame_of(&fields, form, bits).map_err(|wrong| wrong.in_source(source))?);
+        frames.push(frame_of(fields, form, bits)?);
         if frames.len() as u64 > MOST_FRAMES {
-            let wrong = Wrong::at(fields[0], format!("more than {MOST_FRAMES} frames"), "shorten the file");
-            return Err(wrong.in_source(source));
+            return Err(Wrong::at(fields[0], format!("more than {MOST_FRAMES} frames"), "shorten the file"));
         }
-    }
+        Ok(())
+    })?;
     if frames.iter().all(|&(bytes, _)| bytes == 0) {
         let file = source.file.unwrap_or_default();
         let message = if frames.is_empty() { "the file holds no frame" } else { "all frames are empty" };

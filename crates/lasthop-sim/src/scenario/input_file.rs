@@ -219,9 +219,37 @@ fn clip_path(path: &Path) -> String {
 
 /// The fields of a line of numbers and names; commas and semicolons separate as blanks do.
 pub(super) fn fields_of(line: &str) -> Vec<&str> {
+    let mut fields = Vec::new();
+    split(line, &mut fields);
+    fields
+}
+
+fn split<'t>(line: &'t str, fields: &mut Vec<&'t str>) {
     let line = line.split('#').next().unwrap_or_default();
     let separates = |character: char| character.is_whitespace() || matches!(character, ',' | ';');
-    line.split(separates).filter(|field| !field.is_empty()).collect()
+    fields.extend(line.split(separates).filter(|field| !field.is_empty()));
+}
+
+/// Hands the fields of each line that is not empty to `take`, behind a heading if there is one. The room of the fields
+/// is used again: a wrong file of a quarter of a gigabyte is to be refused at once.
+pub(super) fn each_line<'t>(
+    source: &Source<'t>,
+    mut take: impl FnMut(&[&'t str]) -> std::result::Result<(), Wrong<'t>>,
+) -> Result<()> {
+    let (mut fields, mut is_first) = (Vec::new(), true);
+    for line in source.text.lines() {
+        fields.clear();
+        split(line, &mut fields);
+        if fields.is_empty() {
+            continue;
+        }
+        let is_heading =
+            std::mem::take(&mut is_first) && fields.iter().all(|field| field.parse::<f64>().is_err());
+        if !is_heading {
+            take(&fields).map_err(|wrong| wrong.in_source(source))?;
+        }
+    }
+    Ok(())
 }
 
 /// The rows of a file, a line each, behind a heading if there is one. `one` reads a line behind the row before; `what`
@@ -231,17 +259,15 @@ pub(super) fn rows_of<'t, R: Copy>(
     (what, most, form): (&str, u64, &str),
     one: impl Fn(&[&'t str], Option<R>) -> std::result::Result<R, Wrong<'t>>,
 ) -> std::result::Result<Vec<R>, ScenarioError> {
-    let mut lines = source.text.lines().map(fields_of).filter(|fields| !fields.is_empty()).peekable();
-    lines.next_if(|heading| heading.iter().all(|field| field.parse::<f64>().is_err()));
     let mut rows = Vec::new();
-    for fields in lines {
-        let row = one(&fields, rows.last().copied()).map_err(|wrong| wrong.in_source(source))?;
+    each_line(source, |fields| {
+        let row = one(fields, rows.last().copied())?;
         if rows.len() as u64 == most {
-            let wrong = Wrong::at(fields[0], format!("more than {most} lines"), "shorten the file");
-            return Err(wrong.in_source(source));
+            return Err(Wrong::at(fields[0], format!("more than {most} lines"), "shorten the file"));
         }
         rows.push(row);
-    }
+        Ok(())
+    })?;
     if rows.is_empty() {
         let (file, message) = (source.file.unwrap_or_default(), format!("the file holds no {what}"));
         return Err(ScenarioError::of_file(file, message, &format!("expected {form}")));

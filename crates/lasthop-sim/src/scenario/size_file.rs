@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lasthop_net::traffic::size;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, Wrong, fields_of, number};
+use super::input_file::{InputFiles, Wrong, each_line, number};
 use super::reader::Reader;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -33,17 +33,29 @@ impl InputFiles<'_> {
 }
 
 fn parse(source: &Source<'_>) -> Result<Points> {
-    let lines: Vec<Vec<&str>> =
-        source.text.lines().map(fields_of).filter(|fields| !fields.is_empty()).collect();
-    let is_heading = |fields: &[&str]| fields.iter().all(|field| field.parse::<f64>().is_err());
-    let lines = if lines.first().is_some_and(|fields| is_heading(fields)) { &lines[1..] } else { &lines[..] };
-    let Some(columns) = lines.first().map(Vec::len) else {
-        let file = source.file.unwrap_or_default();
-        let message = "the file holds no length".to_owned();
-        return Err(ScenarioError::of_file(file, message, &format!("expected {FORM}")));
-    };
-    let checked = if columns == 1 { sample(lines) } else { distribution(lines) };
-    checked.map_err(|wrong| wrong.in_source(source))
+    let (mut lengths, mut points, mut last) = (Vec::new(), Vec::new(), None);
+    each_line(source, |fields| {
+        let columns = last.map_or(fields.len(), |(_, columns)| columns);
+        check(fields, columns, lengths.len() + points.len())?;
+        last = Some((fields[columns - 1], columns));
+        if columns == 1 {
+            lengths.push(number(fields[0], "a length", size::LONGEST as f64, FORM)?);
+            return Ok(());
+        }
+        add_point(&mut points, fields)
+    })?;
+    match last {
+        None => {
+            let file = source.file.unwrap_or_default();
+            let message = "the file holds no length".to_owned();
+            Err(ScenarioError::of_file(file, message, &format!("expected {FORM}")))
+        }
+        Some((_, 1)) => Ok(sample(lengths)),
+        Some((last, _)) if points.last().is_some_and(|&(share, _)| share < 1.0) => {
+            Err(Wrong::at(last, format!("the last share is {last}"), "it is 1").in_source(source))
+        }
+        Some(_) => Ok(points.into()),
+    }
 }
 
 /// Refuses a line with other columns than the first, and a file that is too long.
@@ -59,12 +71,7 @@ fn check<'t>(fields: &[&'t str], columns: usize, before: usize) -> std::result::
 }
 
 /// Lengths that were seen: each step between two of them is as likely as the others.
-fn sample<'t>(lines: &[Vec<&'t str>]) -> std::result::Result<Points, Wrong<'t>> {
-    let mut lengths = Vec::with_capacity(lines.len());
-    for fields in lines {
-        check(fields, 1, lengths.len())?;
-        lengths.push(number(fields[0], "a length", size::LONGEST as f64, FORM)?);
-    }
+fn sample(mut lengths: Vec<f64>) -> Points {
     lengths.sort_by(f64::total_cmp);
     let steps = (lengths.len() - 1).max(1) as f64;
     let mut points: Vec<(f64, f64)> =
@@ -72,36 +79,28 @@ fn sample<'t>(lines: &[Vec<&'t str>]) -> std::result::Result<Points, Wrong<'t>> 
     if points.len() == 1 {
         points.push((1.0, points[0].1));
     }
-    Ok(points.into())
+    points.into()
 }
 
-/// A distribution function: bytes and the share of transfers that are no longer.
-fn distribution<'t>(lines: &[Vec<&'t str>]) -> std::result::Result<Points, Wrong<'t>> {
-    let mut points: Vec<(f64, f64)> = Vec::with_capacity(lines.len() + 1);
-    for fields in lines {
-        check(fields, 2, points.len())?;
-        let (bytes, share) = (
-            number(fields[0], "a length", size::LONGEST as f64, FORM)?,
-            number(fields[1], "a share", 1.0, FORM)?,
-        );
-        let (before, shorter) = points.last().copied().unwrap_or((0.0, 0.0));
-        if share < before || bytes < shorter {
-            let message = format!("{} after {shorter} {before}", fields.join(" "));
-            return Err(Wrong::at(fields[0], message, "lengths and shares rise from line to line"));
-        }
-        if points.is_empty() && share > 0.0 {
-            // As many as this are of the first length.
-            points.push((0.0, bytes));
-        }
-        if points.last() != Some(&(share, bytes)) {
-            points.push((share, bytes));
-        }
+/// Adds a point of a distribution function: bytes and the share of transfers that are no longer.
+fn add_point<'t>(points: &mut Vec<(f64, f64)>, fields: &[&'t str]) -> std::result::Result<(), Wrong<'t>> {
+    let (bytes, share) = (
+        number(fields[0], "a length", size::LONGEST as f64, FORM)?,
+        number(fields[1], "a share", 1.0, FORM)?,
+    );
+    let (before, shorter) = points.last().copied().unwrap_or((0.0, 0.0));
+    if share < before || bytes < shorter {
+        let message = format!("{} after {shorter} {before}", fields.join(" "));
+        return Err(Wrong::at(fields[0], message, "lengths and shares rise from line to line"));
     }
-    let last = lines[lines.len() - 1][1];
-    if points.last().is_some_and(|&(share, _)| share < 1.0) {
-        return Err(Wrong::at(last, format!("the last share is {last}"), "it is 1"));
+    if points.is_empty() && share > 0.0 {
+        // As many as this are of the first length.
+        points.push((0.0, bytes));
     }
-    Ok(points.into())
+    if points.last() != Some(&(share, bytes)) {
+        points.push((share, bytes));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

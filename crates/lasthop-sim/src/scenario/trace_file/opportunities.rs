@@ -132,8 +132,8 @@ const MOST_OPPORTUNITIES: u64 = 50_000_000;
 
 /// Digits and nothing else.
 fn whole(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten()
+    // What is parsed may have a sign in front and nothing else beside digits.
+    text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
 #[cfg(test)]
