@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lasthop.errors import OutputError
-from lasthop.measured import read
+from lasthop.measured import LONGEST_FILE, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +115,22 @@ def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(OutputError) as refused:
         read(file)
     assert message in str(refused.value)
+
+
+def test_a_large_wrong_file_is_refused_at_once(tmp_path: Path) -> None:
+    """As large as may be read, with a mistake at the end; and one byte more, which is not read."""
+    path = tmp_path / "large.json"
+    piece = '{"a": 1.25, "b": [1,2,3]},'
+    text = '{"start": [' + piece * (LONGEST_FILE // len(piece) + 1)
+    path.write_text(text[:LONGEST_FILE])
+    begun = time.process_time()
+    with pytest.raises(OutputError, match="not valid JSON"):
+        read(path)
+    # An idle machine needs a second; other work may slow this one down.
+    assert time.process_time() - begun < 10
+    path.write_text(text[: LONGEST_FILE + 1])
+    with pytest.raises(OutputError, match="measure with longer intervals"):
+        read(path)
 
 
 def test_beside_runs_and_comparisons(
