@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use lasthop_core::time::{Span, Time};
 use lasthop_sim::run::Run;
 
-use crate::testkit::{SUMMARY, Scene, hops, run_both_ways};
+use crate::testkit::{SUMMARY, Scene, TRACE, hops, run_both_ways};
 
 /// A server, a base station and users with these channels; block and packet headers are left out, so that sizes are
 /// those of the tables, and no block is lost by chance unless `keys` say so.
@@ -279,4 +279,88 @@ fn tcp_goes_both_ways() {
             assert!(throughputs(&run).iter().all(|&rate| rate > 2e5), "{keys}: {:?}", throughputs(&run));
         }
     }
+}
+
+/// A user that goes to another cell at 5 s, which takes `interruption`, and gets a packet of 500 B a millisecond.
+fn handed_over(cqi: &str, keys: &str, rest: &str) -> Run {
+    let user = format!("{cqi}, handovers = {{ at = [\"5 s\"], {rest} }}");
+    let stream = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"4 Mbit/s\", packet = \"500 B\" }";
+    cell("10 s", keys, &[&user]).between("server", "u1", stream).run(1, TRACE)
+}
+
+/// With forwarding nothing is lost, whatever HARQ had in hand, and the first packet of the interruption is as late as
+/// that is long; in the unacknowledged mode those are lost that HARQ had.
+#[test]
+fn a_handover_delays_and_forwards() {
+    for (keys, lossless) in [
+        ("", true),
+        ("block_errors = [0.1, 0.1, 0.1, 0.1]", true),
+        ("rlc = \"unacknowledged\"", true),
+        ("rlc = \"unacknowledged\"\nblock_errors = [0.5, 0.1, 0.1, 0.1]", false),
+    ] {
+        let run = handed_over("12", keys, "interruption = \"50 ms\"");
+        let flow = &run.summary.flows[0];
+        let lost = flow.packets_lost["route-changed"];
+        assert_eq!(lost == 0, lossless, "{keys}: {lost}");
+        assert!(lost <= 16, "{lost}");
+        let counted = run.summary.links[2].devices.cellular.as_ref().unwrap();
+        assert_eq!(counted.handovers, 1);
+    }
+    // The packet that comes as it begins, at the latest a millisecond after, waits for it and for a TTI.
+    let run = handed_over("12", "", "interruption = \"50 ms\"");
+    let waits = hops(&run).iter().filter_map(|hop| Some(hop.transmitted?.since(hop.enqueued)));
+    let most = waits.max().unwrap().seconds();
+    assert!((0.049..0.0515).contains(&most), "{most}");
+}
+
+/// A block is sent as a TTI begins until 5 s, and the next one 50 ms later: between the arrivals of the two, each after
+/// 1 ms and 4 ms to the core, are 51 ms. Both modes of RLC bring all packets, in order, whatever HARQ gave up.
+#[test]
+fn a_handover_interrupts_for_as_long_as_it_takes() {
+    for (interruption, gap) in [(50, 51_000_000), (20, 21_000_000)] {
+        let run = handed_over("12", "", &format!("interruption = \"{interruption} ms\""));
+        let arrived: Vec<u64> = hops(&run)
+            .iter()
+            .filter(|hop| hop.direction == 2)
+            .filter_map(|hop| Some(hop.arrived?.0))
+            .collect();
+        let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0]);
+        assert_eq!(gaps.max(), Some(gap));
+    }
+    let keys = "block_errors = [0.3, 0.3]\nrlc = { kind = \"acknowledged\", status_prohibit = \"0 ms\" }";
+    let run = handed_over("12", keys, "interruption = \"50 ms\"");
+    let mut radio: Vec<_> = hops(&run).iter().filter(|hop| hop.direction == 2).collect();
+    radio.sort_by_key(|hop| (hop.arrived.unwrap_or(Time::MAX), hop.packet));
+    assert!(radio.is_sorted_by_key(|hop| hop.seq), "out of order");
+    assert_eq!(run.summary.flows[0].packets_lost.0.iter().sum::<u64>(), 0);
+}
+
+/// Handovers of a user with TCP both ways, within TTIs and at their beginning: the ledger balances, ahead of the clock
+/// as by the clock.
+#[test]
+fn handovers_keep_the_ledger() {
+    for (rlc, forwarding) in [("acknowledged", true), ("acknowledged", false), ("unacknowledged", true)] {
+        let user = format!(
+            "9, handovers = {{ every = \"130500 us\", interruption = \"30 ms\", forwarding = {forwarding} }}"
+        );
+        let keys = format!("block_errors = [0.3, 0.3]\nrlc = \"{rlc}\"");
+        let scene = cell("4 s", &keys, &[&user, "7"]);
+        let tcp = "transport = \"newreno\"";
+        let scene =
+            scene.between("server", "u1", tcp).between("u1", "server", tcp).between("u2", "server", tcp);
+        let run = run_both_ways(scene.text(), 1);
+        assert_eq!(run.summary.links[2].devices.cellular.as_ref().unwrap().handovers, 23);
+    }
+}
+
+/// Without forwarding what waited is lost: a full queue of 100 packets, downwards; upwards the user takes it along.
+#[test]
+fn without_forwarding_what_waits_is_lost() {
+    let user = "15, handovers = { at = [\"5 s\"], interruption = \"50 ms\", forwarding = false }";
+    let keys = "queue = { kind = \"drop-tail\", limit = \"100 packets\" }";
+    let scene = cell("10 s", keys, &[user]);
+    let run = scene.clone().between("server", "u1", FLOOD).run(1, SUMMARY);
+    assert_eq!(run.summary.flows[0].packets_lost["route-changed"], 100);
+    let run = scene.between("u1", "server", FLOOD).run(1, SUMMARY);
+    assert_eq!(run.summary.flows[0].packets_lost["route-changed"], 0);
 }

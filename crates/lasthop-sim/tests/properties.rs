@@ -779,7 +779,8 @@ fn cells(duration_ms: u32) -> BoxedStrategy<String> {
 
 /// A server behind a base station with up to four users whose channels change; flows in both directions.
 fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
-    let user = (0u32..16, prop::option::of((1..duration_ms, 0u32..16)));
+    let journey = (100u32..duration_ms.max(101), 0u32..100, any::<bool>());
+    let user = (0u32..16, prop::option::of((1..duration_ms, 0u32..16)), prop::option::of(journey));
     let one_flow = (flow(duration_ms), 0usize..4, any::<bool>());
     let cell = (
         one_of(&["proportional-fair", "round-robin", "max-ci"]),
@@ -799,10 +800,16 @@ fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
     let wire = plain_link(500, 50_000, Grain::Fine);
     (wire, cell, prop::collection::vec(user, 4), prop::collection::vec(one_flow, 1..=6))
         .prop_map(|(wire, (scheduler, queue, (blocks, tti), times, (errors, rlc, harq)), users, flows)| {
-            let users = users.into_iter().zip(0..).map(|((start, change), number)| {
+            let users = users.into_iter().zip(0..).map(|((start, change, journey), number)| {
+                let journey = journey.map_or_else(String::new, |(every, interruption, forwarding)| {
+                    format!(
+                        ", handovers = {{ every = \"{every} ms\", interruption = \"{interruption} ms\", \
+                         forwarding = {forwarding} }}"
+                    )
+                });
                 let change = change.map(|(at, cqi)| format!(", changes = [{{ at = \"{at} ms\", cqi = {cqi} }}]"));
                 let change = change.unwrap_or_default();
-                format!("{{ node = \"h{number}\", cqi = {{ start = {start}{change} }} }}")
+                format!("{{ node = \"h{number}\", cqi = {{ start = {start}{change} }}{journey} }}")
             });
             let users = users.collect::<Vec<_>>().join(", ");
             let (interval, delay, request, grant) = times;

@@ -156,6 +156,8 @@ devices_count! {
         harq_failures: u64 = About::new("", "blocks that HARQ gave up").lower().sum();
         /// blocks with a PDU that RLC sent again, or with a part of one
         rlc_retransmissions: u64 = About::new("", "RLC retransmissions").sum().shown("RLC retransmissions");
+        /// times that the user went to another cell
+        handovers: u64 = About::new("", "handovers").sum();
     }
 
     /// A policer at the head of a link, within the measured time; several count together.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::cellular::{
-    Acknowledged, BEST_CQI, CellularPlan, CellularUser, CqiTrack, Grid, Harq, Reports, Requests, RlcPlan,
-    Sharing,
+    Acknowledged, BEST_CQI, CellularPlan, CellularUser, CqiTrack, Grid, Handovers, Harq, Reports, Requests,
+    RlcPlan, Sharing,
 };
 use lasthop_net::plan::{Direction, LinkPlan};
 
@@ -27,6 +27,8 @@ const CQI: Kind = Kind::Integer { min: 0, max: BEST_CQI as u64 };
 static A_CQI: Kind = CQI;
 static A_USER: Kind = Kind::Table(&USER);
 static A_CHANGE: Kind = Kind::Table(&CHANGE);
+static A_MOMENT: Kind = SOME_TIME;
+const A_JOURNEY: Kind = Kind::Table(&HANDOVERS);
 
 pub(super) static CELLULAR: Table = Table {
     title: "cellular cell",
@@ -193,6 +195,7 @@ static USER: Table = Table {
         )
         .required_or("add cqi = 10"),
         Key::new("cqi_up", Kind::OrTable(&A_CQI, &CQI_TABLE), "The same upwards. Default: as downwards."),
+        Key::new("handovers", A_JOURNEY, "When it goes to another cell. Default: never."),
     ]],
     partial: false,
 };
@@ -215,6 +218,31 @@ static CQI_TABLE: Table = Table {
             "Begin again at the time of the last line, whose CQI then does not count; otherwise it holds to the end.",
         )
         .default("false"),
+    ]],
+    partial: false,
+};
+
+static HANDOVERS: Table = Table {
+    title: "handovers",
+    doc: "When a user goes to another cell, which is like the one it leaves and has the same users, and what becomes \
+          of its packets.",
+    groups: &[&[
+        Key::new("at", Kind::List(&A_MOMENT), "When each begins, in order of time."),
+        Key::new("every", SOME_TIME, "In place of at: the time between two of them, and before the first."),
+        Key::new(
+            "interruption",
+            ANY_TIME,
+            "How long the user neither hears nor sends anything. TS 36.133 allows 50 ms to a cell that is known: up to \
+             30 ms for an opportunity of random access, and 20 ms.",
+        )
+        .default("\"50 ms\""),
+        Key::new(
+            "forwarding",
+            Kind::Switch,
+            "Whether the old cell hands on to the new one what waits for the user and what RLC could not deliver; \
+             otherwise that is lost.",
+        )
+        .default("true"),
     ]],
     partial: false,
 };
@@ -270,7 +298,11 @@ pub(super) fn read(
             None => Vec::new(),
         };
         let sides = (Arc::new(Direction { middleboxes, ..downwards }), Arc::new(upwards));
-        plan.users.push(CellularUser { link: links.len(), down, up });
+        let handovers = match user.given("handovers")? {
+            Some(Checked::Table(table)) => Some(handovers(&table, reader)?),
+            _ => None,
+        };
+        plan.users.push(CellularUser { link: links.len(), down, up, handovers });
         links.push(make(name, base, there, &sides));
     }
     Ok(plan)
@@ -349,6 +381,49 @@ fn direction(table: &Reader<'_>, plan: &CellularPlan, track: &CqiTrack) -> Resul
     let (rate, delay, mtu) = (plan.rate(track.best()), table.span("delay")?, table.size("mtu")?);
     let queue = queue::read(table, &LinkFacts { rate, delay, mtu, is_plain: false })?;
     Ok(Direction { mtu: mtu as u32, queue, ..Direction::plain(rate, delay) })
+}
+
+/// When a user goes to another cell.
+fn handovers(table: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Handovers> {
+    let (listed, every) = (table.list_if("at")?, table.span_if("every")?);
+    let at = match (listed, every) {
+        (Some(_), Some(_)) => {
+            let message = "the handovers are listed, and there is an interval of them".to_owned();
+            return Err(table.error("every", message, "leave out one of them"));
+        }
+        (None, None) => {
+            let message = "no time of a handover and no interval".to_owned();
+            return Err(table.error("at", message, "add every = \"30 s\""));
+        }
+        (Some(listed), None) => times(table, &listed)?,
+        (None, Some(every)) => {
+            let count = (reader.duration.0 - 1) / every.0;
+            reader.count(table, "every", count, 1)?;
+            (1..=count).map(|number| Time(every.0 * number)).collect()
+        }
+    };
+    let (interruption, forwarding) = (table.span("interruption")?, table.switch("forwarding")?);
+    let mut pairs = at.iter().zip(at.iter().skip(1));
+    if let Some((one, next)) = pairs.find(|&(&one, &next)| one + interruption > next) {
+        let message = format!("the handover at {next} begins before the one at {one} is over");
+        let key = if table.has("at") { "at" } else { "every" };
+        return Err(table.error(key, message, "leave more time between them, or lower interruption"));
+    }
+    Ok(Handovers { at: at.into(), interruption, forwarding })
+}
+
+/// The listed times of handovers.
+fn times(table: &Reader<'_>, listed: &[Item<'_>]) -> Result<Vec<Time>> {
+    let mut times: Vec<Time> = Vec::new();
+    for item in listed {
+        let Checked::Span(at) = item.value else { continue };
+        if let Some(&before) = times.last().filter(|&&before| Time(at.0) <= before) {
+            let message = format!("the handover at {at} does not come after the one at {before}");
+            return Err(table.error("at", message, "write the handovers in the order of time"));
+        }
+        times.push(Time(at.0));
+    }
+    Ok(times)
 }
 
 /// The CQI that `key` of a user says.

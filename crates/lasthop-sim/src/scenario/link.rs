@@ -289,7 +289,7 @@ impl LinkReader<'_, '_> {
     }
 
     /// Counts `entries` of a list that is copied to `copies` links, before anything is copied.
-    fn count(&mut self, table: &Reader<'_>, key: &str, entries: u64, copies: u64) -> Result<()> {
+    pub(super) fn count(&mut self, table: &Reader<'_>, key: &str, entries: u64, copies: u64) -> Result<()> {
         self.listed = self.listed.saturating_add(entries.saturating_mul(copies));
         if self.listed <= MOST_LISTED {
             return Ok(());

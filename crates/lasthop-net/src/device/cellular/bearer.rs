@@ -1,15 +1,18 @@
 //! A bearer: the queue of one user in one direction, whose packets RLC puts into transport blocks and HARQ repairs.
 
+use std::collections::VecDeque;
+
 use lasthop_core::packet::Cause;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use super::handover::{Handovers, Journey};
 use super::harq::{Block, Outcome};
 use super::plan::{CellularPlan, CqiTrack, Requests};
 use super::rlc::{Carried, Leaving, Rlc};
 use crate::device::arq::mark;
 use crate::device::queued::{lose, lose_shed};
-use crate::device::{Crossing, Cx, Effect};
+use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::measure::Window;
 use crate::plan::Direction;
 use crate::queue::{Found, Served, Shed, Waiting};
@@ -50,6 +53,7 @@ struct Stats {
     harq_retransmissions: u64,
     harq_failures: u64,
     rlc_retransmissions: u64,
+    handovers: u64,
 }
 
 /// One user's queue in one direction.
@@ -63,9 +67,15 @@ pub(super) struct Bearer {
     pub(super) cqi: u8,
     /// It may send from then on.
     pub(super) granted: Time,
+    /// Its handovers, if there are any, and until when the last one interrupts it.
+    journey: Option<Journey>,
+    away_until: Time,
     /// How it asks, if it has to, and by how much its opportunities are shifted.
     requests: Option<(Requests, Span)>,
     begun: Option<Begun>,
+    /// Packets that are sent anew after a handover, before what waits, and when each was begun first. No limit holds
+    /// for them: RLC had taken them out of the queue.
+    repeats: VecDeque<(Parcel, Time)>,
     rlc: Rlc,
     /// Blocks that are to be sent again, by the number of their TTI modulo the number of processes.
     blocks: Vec<Option<Block>>,
@@ -89,8 +99,11 @@ impl Bearer {
             track,
             cqi: 0,
             granted: Time::ZERO,
+            journey: None,
+            away_until: Time::ZERO,
             requests: None,
             begun: None,
+            repeats: VecDeque::new(),
             rlc: Rlc::new(plan.rlc),
             blocks: vec![None; plan.harq.ttis as usize],
             outstanding: 0,
@@ -104,9 +117,15 @@ impl Bearer {
         self.requests = Some((requests, shift));
     }
 
+    /// It goes from cell to cell.
+    pub(super) fn travel(&mut self, plan: &Handovers) {
+        self.journey = Some(Journey::new(plan));
+    }
+
     /// Something has come into the empty queue: it asks at the next opportunity.
     pub(super) fn request(&mut self, now: Time, window: &Window) {
         let Some((requests, shift)) = self.requests else { return };
+        let now = now.max(self.away_until);
         let since = (now + requests.interval).0 - shift.0;
         let opportunity = Time(now.0 + requests.interval.0 - since % requests.interval.0);
         self.granted = opportunity + requests.delay;
@@ -119,7 +138,9 @@ impl Bearer {
             return self.rlc.backlog();
         }
         let begun = self.begun.map_or(0, |begun| begun.left);
-        begun + self.waiting.bytes() + self.waiting.packets() * u64::from(header) + self.rlc.backlog()
+        let repeats: u64 = self.repeats.iter().map(|(parcel, _)| u64::from(parcel.bytes)).sum();
+        let packets = self.repeats.len() as u64 + self.waiting.packets();
+        begun + repeats + self.waiting.bytes() + packets * u64::from(header) + self.rlc.backlog()
     }
 
     /// What an arrival finds.
@@ -127,9 +148,14 @@ impl Bearer {
         self.waiting.found(self.begun.map(|begun| begun.bytes.into()), Time::ZERO)
     }
 
-    /// Whether no packet has been begun.
-    pub(super) fn is_between_packets(&self) -> bool {
-        self.begun.is_none()
+    /// Whether nothing is left of packets that have been begun.
+    pub(super) fn has_nothing_begun(&self) -> bool {
+        self.begun.is_none() && self.repeats.is_empty()
+    }
+
+    /// Whether there is nothing to be sent for the first time.
+    fn is_empty(&self) -> bool {
+        self.has_nothing_begun() && self.waiting.packets() == 0
     }
 
     /// Sends a transport block of `bytes` on `taken` resource blocks; `None` if there is nothing to put into it.
@@ -142,7 +168,7 @@ impl Bearer {
     ) -> Option<Sent> {
         let (now, window) = (cx.now, cx.window);
         let room = bytes - u64::from(plan.block_header);
-        let empties = self.begun.is_none() && self.waiting.packets() == 0;
+        let empties = self.is_empty();
         let carried = if let Some(again) = self.rlc.send_again(room as u32, empties, now) {
             self.stats.rlc_retransmissions += u64::from(window.contains(now));
             again
@@ -206,10 +232,61 @@ impl Bearer {
         self.rlc.timer()
     }
 
+    /// When the next handover begins.
+    pub(super) fn leaves_at(&self) -> Time {
+        self.journey.as_ref().map_or(Time::MAX, Journey::next)
+    }
+
+    /// A handover begins now, or should have while there was nothing to send. `upwards`: the packets are the user's
+    /// own, which takes them along.
+    ///
+    /// In the acknowledged mode PDCP sends all again that had not come in order (TS 36.323, section 5.2), before what
+    /// waits; in the unacknowledged mode a packet that has not come as a whole is lost, and one that waits is not.
+    /// Where the old cell hands nothing on, both are lost.
+    pub(super) fn hand_over(&mut self, upwards: bool, cx: &mut Cx<'_>) {
+        let (now, window, direction) = (cx.now, cx.window, self.direction);
+        let Some(journey) = &mut self.journey else { return };
+        let keeps = upwards || journey.forwards();
+        let Some(end) = journey.begin(now) else { return };
+        self.stats.handovers += u64::from(window.contains(now));
+        (self.away_until, self.granted) = (end, self.granted.max(end));
+        self.blocks.fill(None);
+        self.outstanding = 0;
+        self.begun = None;
+        let repeats = keeps && self.rlc.repairs();
+        let mut again = VecDeque::new();
+        for Leaving { parcel, started, at, lost } in self.rlc.start_anew(now) {
+            if repeats {
+                again.push_back((parcel, started));
+            } else if lost {
+                lose(parcel, (Some(started), at), Cause::RouteChanged, direction, cx);
+            } else {
+                let at = cx.link(direction).arrival(at);
+                let crossing = Some(Crossing { direction, started: Some(started) });
+                cx.effects.push(Effect::Forward { parcel, at, crossing });
+            }
+        }
+        let unsent = std::mem::take(&mut self.repeats);
+        if keeps {
+            again.extend(unsent);
+            self.repeats = again;
+        } else {
+            for (parcel, started) in unsent {
+                lose(parcel, (Some(started), now), Cause::RouteChanged, direction, cx);
+            }
+            while let Some(Served { parcel, .. }) = self.waiting.pop(now, &mut self.shed) {
+                self.shed.push(Shed { parcel, cause: Cause::RouteChanged });
+            }
+            lose_shed(&mut self.shed, direction, cx);
+        }
+        let found = self.found();
+        cx.link(direction).gate.note_held(&found);
+    }
+
     /// What RLC does up to this time.
     pub(super) fn expire(&mut self, until: Time, cx: &mut Cx<'_>) {
         if self.rlc.timer() <= until {
-            self.rlc.expire(until, self.begun.is_some() || self.waiting.packets() > 0);
+            self.rlc.expire(until, !self.is_empty());
             self.hand_on(cx);
         }
     }
@@ -251,7 +328,7 @@ impl Bearer {
         }
         let found = self.found();
         cx.link(direction).gate.note_held(&found);
-        let empties = self.begun.is_none() && self.waiting.packets() == 0;
+        let empties = self.is_empty();
         (size > room).then(|| self.rlc.send((size - room) as u32, empties, now))
     }
 
@@ -263,6 +340,10 @@ impl Bearer {
         header: u32,
         cx: &mut Cx<'_>,
     ) -> Option<Begun> {
+        if let Some((parcel, first_started)) = self.repeats.pop_front() {
+            self.rlc.begin(parcel, first_started);
+            return Some(Begun { bytes: parcel.bytes, left: u64::from(parcel.bytes) + u64::from(header) });
+        }
         let served = self.waiting.pop(cx.now, &mut self.shed);
         lose_shed(&mut self.shed, self.direction, cx);
         let Served { parcel, marked } = served?;
@@ -279,6 +360,10 @@ impl Bearer {
     /// The run is over.
     pub(super) fn close(&mut self, cx: &mut Cx<'_>) {
         let direction = self.direction;
+        for (parcel, started) in self.repeats.drain(..) {
+            let crossing = Some(Crossing { direction, started: Some(started) });
+            cx.effects.push(Effect::Keep { parcel, crossing });
+        }
         for Leaving { parcel, started, lost, .. } in self.rlc.close() {
             if lost {
                 lose(parcel, (Some(started), cx.now), Cause::LinkGaveUp, direction, cx);
@@ -290,7 +375,7 @@ impl Bearer {
     }
 
     /// What it counted.
-    pub(super) fn counts(&self) -> [(DirectionId, &'static str, u64); 6] {
+    pub(super) fn counts(&self) -> [(DirectionId, &'static str, u64); 7] {
         let stats = self.stats;
         [
             ("cellular_blocks", stats.blocks),
@@ -299,6 +384,7 @@ impl Bearer {
             ("cellular_harq_retransmissions", stats.harq_retransmissions),
             ("cellular_harq_failures", stats.harq_failures),
             ("cellular_rlc_retransmissions", stats.rlc_retransmissions),
+            ("cellular_handovers", stats.handovers),
         ]
         .map(|(name, count)| (self.direction, name, count))
     }

@@ -24,12 +24,15 @@
 //! against their sum, losses and repairs of RLC by hand; the ledger over random cells (`tests/cellular.rs`); delays,
 //! throughput and shares beside ns-3 (`docs/reference/validation-cellular.md`).
 //!
-//! *Limitations:* no handover, no DRX; what RLC gives up is lost without a new connection.
+//! *Handover.* A user may go to another cell, which it finds as it left the old one (`handover.rs`).
+//!
+//! *Limitations:* no DRX; what RLC gives up is lost without a new connection.
 //!
 //! *References:* TS 36.213, table 7.2.3-1; TS 36.321, section 5.4; TS 36.322.
 
 mod bearer;
 mod channel;
+mod handover;
 mod harq;
 pub mod plan;
 mod rlc;
@@ -59,6 +62,10 @@ pub(crate) struct Cellular {
     due: Time,
     /// When RLC does something of its own next.
     timer: Time,
+    /// When the next handover begins.
+    leaves_at: Time,
+    /// From the users to the base station.
+    upwards: bool,
     /// Those who can use the present TTI.
     candidates: Vec<Candidate>,
     /// What was decoded of the present TTI, by user, and when that ends.
@@ -75,12 +82,29 @@ impl Cellular {
             let (side, track) = if upwards { (&link.reverse, &user.up) } else { (&link.forward, &user.down) };
             Bearer::new(side, (direction, &link.direction_name(direction)), (plan, track.clone()), seed)
         });
-        let bearers: Vec<Bearer> = bearers.collect();
+        let mut bearers: Vec<Bearer> = bearers.collect();
+        for (bearer, user) in bearers.iter_mut().zip(&plan.users) {
+            if let Some(handovers) = &user.handovers {
+                bearer.travel(handovers);
+            }
+        }
+        let leaves_at = bearers.iter().map(Bearer::leaves_at).min().unwrap_or(Time::MAX);
         let scheduler = Scheduler::new(plan.sharing, bearers.len());
         let candidates = Vec::with_capacity(bearers.len());
         let decoded = Vec::with_capacity(bearers.len());
         let (plan, due, timer, decoded_at) = (Arc::clone(plan), Time::MAX, Time::MAX, Time::MAX);
-        let mut cell = Cellular { plan, bearers, scheduler, due, timer, candidates, decoded, decoded_at };
+        let mut cell = Cellular {
+            plan,
+            bearers,
+            scheduler,
+            due,
+            timer,
+            leaves_at,
+            upwards,
+            candidates,
+            decoded,
+            decoded_at,
+        };
         if let Some(requests) = cell.plan.requests.filter(|_| upwards) {
             let users = cell.bearers.len() as u64;
             for (bearer, index) in cell.bearers.iter_mut().zip(0..) {
@@ -171,20 +195,42 @@ impl Cellular {
         self.note_timers();
     }
 
-    /// What is due by now: the TTI that ends, RLC's timers, and the TTI that begins. A packet that comes at the same
-    /// moment is later than they are, whether this device is woken before or after it.
+    /// What is due by now: the TTI that ends, RLC's timers, handovers, and the TTI that begins. A packet that comes at
+    /// the same moment is later than they are, whether this device is woken before or after it.
     fn catch_up(&mut self, cx: &mut Cx<'_>) {
         if self.decoded_at <= cx.now {
             self.take_decoded(cx);
         }
         self.expire(cx);
+        self.hand_over(cx);
         if self.due <= cx.now {
             self.serve(cx);
         }
     }
 
+    /// When something is due next.
+    fn next(&self) -> Time {
+        self.due.min(self.timer).min(self.leaves_at).min(self.decoded_at)
+    }
+
     fn note_timers(&mut self) {
         self.timer = self.bearers.iter().map(Bearer::timer).min().unwrap_or(Time::MAX);
+    }
+
+    /// Handovers that begin by now.
+    fn hand_over(&mut self, cx: &mut Cx<'_>) {
+        if self.leaves_at > cx.now {
+            return;
+        }
+        for (bearer, user) in self.bearers.iter_mut().zip(0..) {
+            while bearer.leaves_at() <= cx.now {
+                bearer.hand_over(self.upwards, cx);
+                self.decoded.retain(|&(of, _)| of != user);
+            }
+        }
+        self.leaves_at = self.bearers.iter().map(Bearer::leaves_at).min().unwrap_or(Time::MAX);
+        self.note_timers();
+        self.due = self.due.min(self.tti_from(cx.now));
     }
 
     /// What RLC does of its own now.
@@ -228,7 +274,7 @@ impl Element for Cellular {
             && join(&mut bearer.waiting, parcel, &mut bearer.shed, direction, cx)
         {
             let waiting = bearer.waiting.packets();
-            if waiting == 1 && bearer.is_between_packets() {
+            if waiting == 1 && bearer.has_nothing_begun() {
                 bearer.request(now, &window);
             }
             cx.link(direction).gate.note_waiting(waiting, now, &window);
@@ -237,12 +283,12 @@ impl Element for Cellular {
             cx.link(direction).gate.note_held(&found);
             self.due = self.due.min(self.tti_from(from));
         }
-        cx.wake(self.due.min(self.timer).min(self.decoded_at));
+        cx.wake(self.next());
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>) {
         self.catch_up(cx);
-        cx.wake(self.due.min(self.timer).min(self.decoded_at));
+        cx.wake(self.next());
     }
 
     fn close(&mut self, cx: &mut Cx<'_>) {

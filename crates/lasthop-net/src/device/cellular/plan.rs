@@ -4,6 +4,7 @@ use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
 
 pub use super::channel::{BEST_CQI, CqiTrack, Grid, Reports};
+pub use super::handover::Handovers;
 pub use super::harq::Harq;
 pub use super::rlc::{Acknowledged, RlcPlan};
 pub use super::scheduler::Sharing;
@@ -52,6 +53,8 @@ pub struct CellularUser {
     pub down: CqiTrack,
     /// Its channel upwards.
     pub up: CqiTrack,
+    /// When it goes to another cell, if it does.
+    pub handovers: Option<Handovers>,
 }
 
 /// Scheduling requests.

@@ -447,6 +447,23 @@ impl Rlc {
         }
     }
 
+    /// RLC starts anew at both ends at `now` (TS 36.322, section 5.4): the packets that it had, in order. One that is
+    /// not there as a whole is lost to it.
+    pub(super) fn start_anew(&mut self, now: Time) -> Vec<Leaving> {
+        let old = std::mem::replace(self, Rlc::new(self.plan));
+        let is_here = |number: u64| number < old.next || old.is_here(number);
+        let of = |&Sdu { parcel, started, first, last, lost }: &Sdu| {
+            let lost = lost || last >= old.highest || !(first..=last).all(is_here);
+            Leaving { parcel, started, at: now, lost }
+        };
+        old.sdus.iter().map(of).collect()
+    }
+
+    /// Whether what HARQ could not deliver is sent again.
+    pub(super) fn repairs(&self) -> bool {
+        self.acknowledged_mode().is_some()
+    }
+
     /// The run is over: packets that are still here, and whether a part of them is lost.
     pub(super) fn close(&mut self) -> impl Iterator<Item = Leaving> {
         let at = Time::MAX;
