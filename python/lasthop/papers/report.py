@@ -213,7 +213,7 @@ def _effort(reproduction: Reproduction, command: str) -> list[str]:
         ("simulated packets", f"{effort.packets:,}"),
         ("packet-hops", f"{effort.packet_hops:,}"),
         ("time of the runs, one after the other", f"{effort.wall_s:,.0f} s"),
-        ("time of this command", f"{reproduction.wall_s:,.0f} s"),
+        ("time of the last call", f"{reproduction.wall_s:,.0f} s"),
     ]
     lines = ["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)]
     parts = ["\n".join(lines)]
