@@ -25,9 +25,13 @@ FOLDER = ROOT / "out" / "kernel"
 PROGRAM = ROOT / "target" / "release" / "lasthop-guest"
 PACKAGE = re.compile(r"linux-image-6\.1\.0-(\d+)-amd64")
 #: Modules by their names; reno and cubic are built into the kernel.
-MODULES = ("tun", *(f"tcp_{name}" for name in guest.ALGORITHMS if name not in {"reno", "cubic"}))
-#: Loads what steers into the kernel; it lies in a folder that PATH of a user may lack.
-BPFTOOL, PROGRAMS = "bpftool", "/usr/sbin:/sbin"
+MODULES = (
+    "tun",
+    *(f"tcp_{name}" for name in guest.ALGORITHMS if name not in {"reno", "cubic"}),
+    *(f"sch_{name}" for name in guest.DISCIPLINES),
+)
+#: Load what steers into the kernel, and set up disciplines; they lie where PATH of a user may not lead.
+BPFTOOL, TC, PROGRAMS = "bpftool", "tc", "/usr/sbin:/sbin"
 #: A library and its file, in what ldd prints.
 LIBRARY = re.compile(r"(/\S+) \(0x")
 XZ, ELF = b"\xfd7zXZ\0", b"\x7fELF"
@@ -87,13 +91,13 @@ def elf_of(image: bytes) -> bytes:
     raise LackError("the kernel of the package is not packed with XZ, as those of Debian 12 are")
 
 
-def bpftool() -> dict[str, bytes]:
-    """Return bpftool and the libraries that it needs, by their paths; nothing if it is not installed."""
-    program = shutil.which(BPFTOOL, path=f"{os.environ.get('PATH', '')}:{PROGRAMS}")
+def program(name: str) -> dict[str, bytes]:
+    """Return a program and the libraries that it needs, by their paths; nothing if it is not installed."""
+    program = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{PROGRAMS}")
     if program is None:
         return {}
     libraries = LIBRARY.findall(run("ldd", program))
-    return {"/usr/sbin/bpftool": Path(program).read_bytes()} | {
+    return {f"/usr/sbin/{name}": Path(program).read_bytes()} | {
         path: Path(path).read_bytes() for path in libraries
     }
 
@@ -130,19 +134,24 @@ def main() -> int:
         kernel.write_bytes(elf_of(image.read_bytes()))
     folders = dict.fromkeys(("dev", "modules", "proc", "sys", "tmp", "run"), (16877, b""))
     files = {"init": (0o100755, PROGRAM.read_bytes())}
-    for name in MODULES:
+    for place, name in enumerate(MODULES):
         found = list(package.glob(f"lib/modules/{release}/kernel/**/{name}.ko"))
         if not found:
             raise LackError(f"the package of {release} has no module {name}")
-        files[f"modules/{name}.ko"] = (0o100644, found[0].read_bytes())
-    loader = bpftool()
-    for path, content in loader.items():
+        files[f"modules/{place:02}-{name}.ko"] = (0o100644, found[0].read_bytes())
+    loader, setter = program(BPFTOOL), program(TC)
+    for path, content in (loader | setter).items():
         place = path.lstrip("/")
         folders |= dict.fromkeys(map(str, reversed(Path(place).parents[:-1])), (16877, b""))
         files[place] = (0o100755, content)
     content = disk(folders | files)
     (FOLDER / guest.DISK).write_bytes(content)
-    about = {"release": release, "disk": hashlib.sha256(content).hexdigest(), "steers": bool(loader)}
+    about = {
+        "release": release,
+        "disk": hashlib.sha256(content).hexdigest(),
+        "steers": bool(loader),
+        "queues": bool(setter),
+    }
     (FOLDER / guest.ABOUT).write_text(json.dumps(about), encoding="utf-8")
     guest.snapshot(guest.Guest(FOLDER, release))
     print(

@@ -48,6 +48,9 @@ BUDGET_S = 0.2e-3
 #: Congestion controls of which the RAM disk has the modules, and those that are built into the kernel.
 ALGORITHMS = ("reno", "cubic", "bbr", "dctcp", "vegas", "veno", "westwood", "htcp", "illinois")
 
+#: Queue disciplines of which it has the modules, each behind those that it needs; fq_codel is built in.
+DISCIPLINES = ("tbf", "red", "codel", "pie", "fq_pie", "cake")
+
 #: Seconds of CPU that a boot may take, a resumption, each script, and each second of a scenario.
 BOOT_S, RESUME_S, SCRIPT_S, SECOND_S = 120.0, 60.0, 10.0, 30.0
 #: How long QEMU may take no CPU at all.
@@ -273,6 +276,47 @@ def emulate_all(
             # Of an interrupted one: what waits is not begun, and what runs ends.
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_discipline(
+    commands: Sequence[str], packets: Sequence[tuple[int, int, int, int]], until_ns: int
+) -> dict[str, Any]:
+    """Send packets through a queue discipline of the machine's kernel.
+
+    Parameters
+    ----------
+    commands : sequence of str
+        What ``tc`` is told first; ``DEVICE`` stands for the device. The discipline needs a rate of its own.
+    packets : sequence of time, flow, DSCP and size
+        In ns, a number from 0, 0 to 63, and bytes from 32 to 1500 with the headers of IPv4 and UDP; in the
+        order of their times.
+    until_ns : int
+        When it ends.
+
+    Returns
+    -------
+    dict
+        ``left``: pairs of a packet's place in `packets` and the time in ns at which it left, in this order;
+        ``late_ns``: by how much a packet came late, at most; ``said``: what ``tc -s qdisc show`` says at the
+        end.
+
+    Raises
+    ------
+    RunError
+        If the machine cannot be started or does not answer, or ``tc`` refuses a command.
+    """
+    guest = find()
+    job = {
+        "discipline": {
+            "commands": [command.split() for command in commands],
+            "packets": [list(packet) for packet in packets],
+            "until": until_ns,
+        }
+    }
+    (answer,) = answered(guest, [job], RESUME_S + SECOND_S * until_ns / 1e9)
+    if "error" in answer:
+        raise RunError(f"{answer['error']} (in the virtual machine, kernel {guest.release})")
+    return answer
 
 
 def emulation(

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use lasthop_core::time::Span;
-use lasthop_live::{CaptureOrder, Order, SOURCES, emulate, run_script};
+use lasthop_core::time::{Span, Time};
+use lasthop_live::{Arrival, CaptureOrder, Departures, Order, SOURCES, emulate, run_discipline, run_script};
 use lasthop_net::trace::{FlowInterval, Recording};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::{Files, Format, Scenario};
@@ -40,6 +40,15 @@ pub(crate) enum Job {
         /// Whether it has a capture at the senders (pcapng in hexadecimal digits).
         capture: bool,
     },
+    /// A queue discipline, and packets that come at given times.
+    Discipline {
+        /// Arguments of `tc` that set it up; `DEVICE` stands for its device.
+        commands: Vec<Vec<String>>,
+        /// Time in ns, flow, DSCP and bytes of each packet.
+        packets: Vec<(u64, u16, u8, u16)>,
+        /// When it ends, in ns.
+        until: u64,
+    },
 }
 
 /// Reads jobs.
@@ -54,6 +63,7 @@ pub(crate) fn done(job: &Job) -> Value {
         Job::Emulation { scenario, files, kernel, seed, budget_s, windows, capture } => {
             emulation(scenario, files, (kernel.as_deref(), *seed, *budget_s), (*windows, *capture))
         }
+        Job::Discipline { commands, packets, until } => discipline(commands, packets, Time(*until)),
     };
     answer.unwrap_or_else(|error| json!({ "error": error.to_string() }))
 }
@@ -98,6 +108,19 @@ fn emulation(
         told["capture"] = json!(digits.collect::<String>());
     }
     Ok(told)
+}
+
+fn discipline(
+    commands: &[Vec<String>],
+    packets: &[(u64, u16, u8, u16)],
+    until: Time,
+) -> Result<Value, Box<dyn std::error::Error>> {
+    let arrivals: Vec<Arrival> = (packets.iter())
+        .map(|&(time, flow, dscp, bytes)| Arrival { time: Time(time), flow, dscp, bytes })
+        .collect();
+    let Departures { left, late_ns, said } = run_discipline(commands, &arrivals, until)?;
+    let left: Vec<(u32, u64)> = left.into_iter().map(|(number, time)| (number, time.0)).collect();
+    Ok(json!({ "left": left, "late_ns": late_ns, "said": said }))
 }
 
 /// Where a capture is kept until it is told.

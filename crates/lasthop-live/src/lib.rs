@@ -21,6 +21,8 @@ mod capture;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
+mod discipline;
+#[cfg(target_os = "linux")]
 mod drive;
 #[cfg(target_os = "linux")]
 mod emulate;
@@ -60,6 +62,8 @@ pub mod twin;
 
 #[cfg(target_os = "linux")]
 pub use capture::{CaptureOrder, Captured, SOURCES};
+#[cfg(target_os = "linux")]
+pub use discipline::{Arrival, Departures, run_discipline};
 #[cfg(target_os = "linux")]
 pub use emulate::{emulate, rehearse};
 #[cfg(target_os = "linux")]

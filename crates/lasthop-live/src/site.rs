@@ -121,6 +121,11 @@ impl Site {
         self.namespace.as_fd()
     }
 
+    /// What the device is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What to wait for.
     pub(crate) fn device(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
