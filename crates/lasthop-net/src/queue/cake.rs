@@ -6,8 +6,8 @@
 //! Queues take turns by deficit round robin, those first that send little, and a queue has the less of a round the
 //! more queues of its host are busy.
 //!
-//! *Differs from Linux:* hosts are told apart exactly; fractions of a quantum are kept, not rounded by lot; what memory
-//! holds are bytes of packets, without the administration of a kernel; an ACK that carries SACK blocks is never
+//! *Differs from Linux:* hosts are told apart exactly; fractions of a quantum are kept, not rounded by lot; every
+//! packet takes the memory of a datagram of Linux' own, whatever brought it; an ACK that carries SACK blocks is never
 //! filtered. There is no ingress mode and no measured bandwidth. A queue of Linux that has never signalled takes its
 //! first interval for zero; here it is an interval.
 
@@ -38,7 +38,7 @@ pub struct Cake {
     pub tins: Tins,
     /// RTT for which it is set: CoDel's interval, of which a twentieth is its target.
     pub rtt: Span,
-    /// Maximum number of bytes in all queues together.
+    /// Maximum number of bytes that all queues together take in memory.
     pub memory: u64,
     /// Which ACKs a newer one replaces.
     pub ack_filter: AckFiltering,
@@ -55,6 +55,15 @@ impl Cake {
         let wanted = u128::from(bits / 8) * u128::from(rtt.0) * 4 / 1_000_000_000;
         u64::try_from(wanted).unwrap_or(u64::MAX).max(4 << 20).min(most)
     }
+}
+
+/// Bytes that a packet takes in the memory of Linux: its description, and a power of two that holds the packet with
+/// room before it and an account of its parts behind it. Measured for datagrams of 40 to 1500 bytes that Linux 6.1
+/// sends itself (x86-64); what a network card has received takes what its driver says.
+fn in_memory(bytes: u16) -> u64 {
+    const DESCRIPTION: u64 = 256;
+    const AROUND: u64 = 351;
+    DESCRIPTION + (u64::from(bytes) + AROUND).next_power_of_two()
 }
 
 /// How a line beyond the shaper wraps packets.
@@ -304,6 +313,8 @@ pub(crate) struct Queues {
     used: Vec<Queue>,
     packets: u64,
     bytes: u64,
+    /// What these packets take in memory.
+    memory: u64,
     /// The shaper lets the next packet go then; and what of its time is not a whole nanosecond.
     next: Time,
     rest: u64,
@@ -322,6 +333,7 @@ impl Queues {
             used: Vec::new(),
             packets: 0,
             bytes: 0,
+            memory: 0,
             next: Time::ZERO,
             rest: 0,
             current: 0,
@@ -349,7 +361,7 @@ impl Queues {
             self.count_out(index, parcel.bytes);
             shed.push(Shed { parcel, cause: Cause::Withheld });
         }
-        while self.bytes > self.plan.memory {
+        while self.memory > self.plan.memory {
             self.make_room(parcel.since, shed);
         }
         Verdict::Admit
@@ -366,6 +378,7 @@ impl Queues {
         }
         self.packets += 1;
         self.bytes += u64::from(parcel.bytes);
+        self.memory += in_memory(parcel.bytes);
         let (tin, queue) = (&mut self.tins[number], &mut self.used[index as usize]);
         // What a tin did not use while it had nothing to send is lost.
         if tin.packets == 0 {
@@ -469,6 +482,7 @@ impl Queues {
     fn count_out(&mut self, index: u32, bytes: u16) {
         self.packets -= 1;
         self.bytes -= u64::from(bytes);
+        self.memory -= in_memory(bytes);
         self.tins[usize::from(self.used[index as usize].tin)].packets -= 1;
     }
 
@@ -655,7 +669,7 @@ impl Service for Queues {
     /// Without its header it is a packet on its way forth, and no ACK; `Waiting` calls [`Queues::arrive`].
     fn push(&mut self, parcel: Parcel, shed: &mut Vec<Shed>) -> Verdict {
         self.take(parcel, false);
-        while self.bytes > self.plan.memory {
+        while self.memory > self.plan.memory {
             self.make_room(parcel.since, shed);
         }
         Verdict::Admit

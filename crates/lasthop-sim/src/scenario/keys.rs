@@ -1671,7 +1671,8 @@ static CAKE: Table = Table {
         Key::new(
             "memory",
             TRANSFER,
-            "Maximum number of bytes in all queues together; beyond it, the longest queue drops its first packet. \
+            "Maximum number of bytes that all queues together take in memory, as Linux counts them: 2304 for a \
+             packet of 674 to 1500 bytes; beyond it, the longest queue drops its first packet. \
              Default: four times bandwidth and rtt, but 4 MiB at least, and 10,240 packets of the mtu at most, which \
              is also the default without a bandwidth.",
         ),

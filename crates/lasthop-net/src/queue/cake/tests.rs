@@ -218,15 +218,22 @@ fn tins_are_sure_of_their_share() {
     assert_eq!(tins(Tins::Four), [0, 1, 1, 0, 2, 2, 3, 2, 3, 3, 3, 3, 3]);
 }
 
-/// Beyond the memory the longest queue loses its first packet, and BLUE learns of it.
+/// Beyond the memory the longest queue loses its first packet, and BLUE learns of it. 1000 bytes take 2304.
 #[test]
 fn the_longest_queue_makes_room() {
-    let mut queues = queues(Cake { memory: 20_000, ..PLAN }, &[(0, 9, 0), (1, 9, 0)]);
+    let mut queues = queues(Cake { memory: 20 * 2304, ..PLAN }, &[(0, 9, 0), (1, 9, 0)]);
     (0..14).for_each(|_| assert_eq!(push(&mut queues, 0, 1000, Time::ZERO), []));
     (0..6).for_each(|_| assert_eq!(push(&mut queues, 1, 1000, Time::ZERO), []));
     assert_eq!(push(&mut queues, 1, 1000, Time::ZERO + Span::from_millis(6)), [0]);
-    assert_eq!(push(&mut queues, 1, 2500, Time::ZERO + Span::from_millis(6)), [0, 0, 0]);
-    assert_eq!((queues.packets(), queues.bytes()), (18, 19_500));
+    assert_eq!(push(&mut queues, 1, 2500, Time::ZERO + Span::from_millis(6)), [0, 0]);
+    assert_eq!((queues.packets(), queues.bytes()), (19, 20_500));
+}
+
+/// What `tc -s qdisc` of Linux 6.1 says for a hundred datagrams, over a hundred.
+#[test]
+fn memory_is_that_of_linux() {
+    let sizes = [40, 100, 150, 170, 200, 400, 500, 680, 700, 1000, 1500];
+    assert_eq!(sizes.map(in_memory), [768, 768, 768, 1280, 1280, 1280, 1280, 2304, 2304, 2304, 2304]);
 }
 
 /// A queue that stands is under COBALT: late from the first packet that has waited 5 ms on, so a packet of it is
