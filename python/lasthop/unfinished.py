@@ -7,9 +7,12 @@ left from what another one is writing. Raises plain `OSError`; `output` names th
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
+import stat
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 PREFIX = ".lasthop-"
 #: Age at which a temporary is deleted where the file system has no locks, in seconds.
 OLD_S = 86_400.0
+#: What temporaries are called: by `tempfile`, and by `spool`.
+NAMED = re.compile(r"\.lasthop-(?:spool-)?[a-z0-9_]{8}(?:\.[^/]*)?")
 #: What says which names of a folder are about to change, and how long it may be, in bytes.
 PLAN = f"{PREFIX}plan"
 PLAN_MAX = 1 << 20
@@ -117,8 +122,11 @@ class Together:
     def _write_plan(self, folder: Path, gone: Iterable[Path]) -> None:
         """Put on the disk which names are about to change; the plan is locked while this process lives."""
         temporary = self._open.enter_context(file_beside(folder / PLAN))
-        names = {new.name: path.name for path, new in self._ready.items()}
-        content = {"names": names, "gone": [path.name for path in gone]}
+        content = {
+            "folder": folder.stat().st_ino,
+            "names": {new.name: [path.name, new.lstat().st_ino] for path, new in self._ready.items()},
+            "gone": {path.name: path.lstat().st_ino for path in gone if path.exists()},
+        }
         temporary.write_text(json.dumps(content), encoding="utf-8")
         settle(temporary, folder / PLAN)
 
@@ -179,27 +187,57 @@ def sync(path: Path) -> None:
 def finish(folder: Path) -> None:
     """Complete the change of names in which a process was killed; who reads results calls it first.
 
-    A plan names files of its own folder alone: that of another person can do nothing elsewhere.
+    A plan counts only where it was made: it is a file of this user, and it gives the inodes of the folder and
+    of each file, which nothing that was copied or unpacked has. One that came with a folder, or from another
+    user, does nothing.
     """
     with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
-        descriptor = os.open(folder / PLAN, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = _opened(folder / PLAN)
         try:
-            if not _is_left(descriptor, folder / PLAN):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _is_left(descriptor, folder / PLAN):
                 return
             plan = json.loads(os.read(descriptor, PLAN_MAX))
-            changes = [(folder / _plain(new), folder / _plain(name)) for new, name in plan["names"].items()]
-            old = [folder / _plain(name) for name in plan["gone"]]
-            if not all(new.name.startswith(PREFIX) for new, _ in changes):
+            if plan["folder"] != folder.stat().st_ino:
                 return
-            for new, path in changes:
-                with suppress(FileNotFoundError):
+            changes = [
+                (folder / _plain(new), folder / _plain(name), number)
+                for new, (name, number) in plan["names"].items()
+            ]
+            old = [(folder / _plain(name), number) for name, number in plan["gone"].items()]
+            if not all(NAMED.fullmatch(new.name) for new, _, _ in changes):
+                return
+            for new, path, number in changes:
+                if _is_the_one(new, number):
                     new.replace(path)
             sync(folder)
-            for path in old:
-                path.unlink(missing_ok=True)
+            for path, number in old:
+                if _is_the_one(path, number):
+                    path.unlink()
             (folder / PLAN).unlink()
         finally:
             os.close(descriptor)
+
+
+def _is_the_one(path: Path, number: object) -> bool:
+    """Whether there is a file by this name, this user's own, with this number."""
+    with suppress(FileNotFoundError):
+        about = path.lstat()
+        return stat.S_ISREG(about.st_mode) and _is_mine(about) and about.st_ino == number
+    return False
+
+
+def _is_mine(about: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
+
+
+def _opened(path: Path) -> int:
+    """Open a file or a folder of this user to read it; raise `OSError` for whatever else has its name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    about = os.fstat(descriptor)
+    if _is_mine(about) and (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        return descriptor
+    os.close(descriptor)
+    raise PermissionError(errno.EPERM, "not a file of this user", str(path))
 
 
 def _plain(name: str) -> str:
@@ -219,14 +257,14 @@ def sweep(folder: Path) -> None:
     """Delete temporaries in a folder whose process has ended, after what they were to become."""
     finish(folder)
     with suppress(OSError):
-        left = [Path(one.path) for one in os.scandir(folder) if one.name.startswith(PREFIX)]
+        left = [Path(one.path) for one in os.scandir(folder) if NAMED.fullmatch(one.name)]
         for path in left:
             _sweep_one(path)
 
 
 def _sweep_one(path: Path) -> None:
     with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = _opened(path)
         try:
             if not _is_left(descriptor, path):
                 return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import tempfile
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -14,9 +15,6 @@ import pytest
 
 import lasthop as lh
 from lasthop import _native, runner, spool, unfinished
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TABLES = ("flow_series", "link_series", "hops", "windows")
 READERS = {"parquet": pl.read_parquet, "csv": pl.read_csv, "arrow": pl.read_ipc}
@@ -93,8 +91,7 @@ def test_a_run_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
-    left = tmp_path / f"{spool.PREFIX}abc"
-    left.mkdir()
+    left = Path(tempfile.mkdtemp(prefix=spool.PREFIX, dir=tmp_path))
     (left / "hops.parquet").write_bytes(b"half")
     unfinished.sweep(tmp_path)
     assert not left.exists()

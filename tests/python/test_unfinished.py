@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,37 @@ def test_the_plan_of_a_foreign_folder_does_nothing_elsewhere(tmp_path: Path, pla
     unfinished.finish(folder)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["outside", "results"]
     assert (folder / "notes").read_text() == "notes"
+
+
+def test_a_plan_counts_where_it_was_made(tmp_path: Path) -> None:
+    """A copied or unpacked folder has other numbers: the plan in it, true to the letter, does nothing."""
+    folder, copy = tmp_path / "results", tmp_path / "copy"
+    folder.mkdir()
+    new, old = folder / ".lasthop-abcdefgh.parquet", folder / "old.csv"
+    new.write_text("new")
+    old.write_text("old")
+    with unfinished.Together() as together:
+        together._ready[folder / "flows.parquet"] = new  # noqa: SLF001 - as a killed process leaves it
+        together._write_plan(folder, [old])  # noqa: SLF001
+    shutil.copytree(folder, copy)
+    before = sorted(file.name for file in copy.iterdir())
+    unfinished.finish(copy)
+    assert sorted(file.name for file in copy.iterdir()) == before
+    # What stands by a name now is another file than the one that was to go.
+    old.rename(tmp_path / "moved")
+    old.write_text("mine")
+    unfinished.finish(folder)
+    assert sorted(file.name for file in folder.iterdir()) == ["flows.parquet", "old.csv"]
+
+
+def test_what_is_called_much_like_ours_is_left_alone(tmp_path: Path) -> None:
+    """Folders of the user, and what never answers."""
+    (tmp_path / ".lasthop-mydata").mkdir()
+    (tmp_path / ".lasthop-mydata" / "thesis.tex").write_text("mine")
+    os.mkfifo(tmp_path / unfinished.PLAN)
+    os.mkfifo(tmp_path / ".lasthop-abcdefgh")
+    unfinished.sweep(tmp_path)
+    assert (tmp_path / ".lasthop-mydata" / "thesis.tex").exists()
 
 
 def test_the_plan_of_a_process_that_lives_is_left_to_it(tmp_path: Path) -> None:
