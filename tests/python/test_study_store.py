@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 
 from lasthop._native import ArrowTable
+from lasthop.errors import OutputError
+from lasthop.studies.locks import locked
 from lasthop.studies.store import Entry, Store
 
 
@@ -39,6 +41,31 @@ def test_every_file_is_on_the_disk_before_it_has_its_name(
     store.compact()
     assert forced[-1] == tmp_path / "runs"
     assert store.runs().height == 2
+
+
+@pytest.mark.parametrize("name", ["runs", ".unfinished"])
+def test_a_folder_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (folder := tmp_path / "study").mkdir()
+    (folder / name).symlink_to(elsewhere)
+    with pytest.raises(OutputError, match="is a link"):
+        Store(folder).append([Entry("a" * 32, 1, "{}", {}, None, "failed")])
+    assert not list(elsewhere.iterdir())
+
+
+def test_the_note_of_a_lock_follows_no_link(tmp_path: Path) -> None:
+    """One that another user has put there, to a file of ours; nor does a pipe keep a reader waiting."""
+    (mine := tmp_path / "mine").write_text("mine")
+    (folder := tmp_path / "study").mkdir()
+    (folder / ".lock.json").symlink_to(mine)
+    with locked(folder, None):
+        assert mine.read_text() == "mine"
+    (folder / ".lock.json").unlink(missing_ok=True)
+    with locked(folder, None):
+        (folder / ".lock.json").unlink()
+        os.mkfifo(folder / ".lock.json")
+        with pytest.raises(OutputError, match="is in use by another process"), locked(folder, None):
+            pass
 
 
 def test_a_shard_that_ends_leaves_the_place_where_others_write(tmp_path: Path) -> None:

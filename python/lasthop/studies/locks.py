@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: How long a shard waits for another one that is just starting.
 STARTING_S = 2.0
 WHOLE = ".lock"
+#: A note is a file: what another one has put there may lead elsewhere, or never answer.
+ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +125,15 @@ def _write_note(holder: Path) -> None:
     }
     # A note that cannot be written is no reason to stop: only a message would be poorer.
     with suppress(OSError):
-        holder.write_text(json.dumps(note), encoding="utf-8")
+        descriptor = os.open(holder, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ONLY_FILES, 0o666)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(json.dumps(note))
 
 
 def _describe(holder: Path) -> str:
     try:
-        note = json.loads(holder.read_text(encoding="utf-8"))
+        with os.fdopen(os.open(holder, os.O_RDONLY | ONLY_FILES), encoding="utf-8") as file:
+            note = json.load(file)
         return f" by process {note['pid']} on {note['host']}, since {note['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return " by another process"

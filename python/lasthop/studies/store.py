@@ -455,10 +455,15 @@ class Store:
         metadata: dict[str, str],
     ) -> None:
         with room_wanted(), output_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
             # Beside the tables, not among them: a reader of all files of a folder meets whole ones only.
             temporary = self.folder / TEMPORARY / f"{path.parent.name}-{path.name}"
-            temporary.parent.mkdir(exist_ok=True)
+            for place in (path.parent, temporary.parent):
+                if place.is_symlink():
+                    raise OutputError(
+                        f"'{place}' is a link, and what a study writes stays in its folder: remove the link; "
+                        "--out puts the whole folder elsewhere"
+                    )
+                place.mkdir(parents=True, exist_ok=True)
             try:
                 # Through memory: a full disk then comes with the system's own words.
                 pieces = parquet_parts(content.to_parquet(said, metadata))
