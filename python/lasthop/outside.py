@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 BLOCK = "198.18"
 MOST = 256
 #: Where administrators' programs are that PATH may not name.
-PLACES = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
+ADMINISTRATORS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+#: Where programs are looked for: never in the current folder, which may be anybody's.
+PLACES = os.pathsep.join(
+    [one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(one).is_absolute()]
+    + list(ADMINISTRATORS)
+)
 #: Where name servers are noted. The second has those behind a resolver of the machine itself.
 RESOLVERS = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 #: The settings of an interface of IPv4.

@@ -12,14 +12,13 @@ Two small controllers can also decide in the kernel itself, on every ACK and wit
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lasthop import _native, live
+from lasthop import _native, live, outside
 from lasthop.errors import ArgumentError, RunError, native_errors
 
 if TYPE_CHECKING:
@@ -239,8 +238,7 @@ def _bpf_rights() -> live.Need:
 
 
 def _bpftool() -> live.Need:
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
-    found = shutil.which("bpftool", path=path)
+    found = shutil.which("bpftool", path=outside.PLACES)
     if found is not None:
         return live.Need("bpftool", found, vital=False)
     remedy = "'lasthop steer' loads with it: apt-get install bpftool, dnf install bpftool"

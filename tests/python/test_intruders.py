@@ -286,3 +286,29 @@ def test_no_name_in_a_shared_folder_can_be_guessed(shared: Path, tmp_path: Path,
         name = line.split('"')[1].removeprefix(str(shared))
         assert str(process) not in name, line
         assert f"{process << 10:08x}"[:-3] not in name, line
+
+
+@pytest.mark.parametrize("path", [None, "", ":/bin", ".:/bin"])
+def test_no_program_is_taken_from_the_current_folder(tmp_path: Path, path: str | None) -> None:
+    """Whatever PATH says: the folder in which root stands may be anybody's."""
+    for name in ("ip", "nft", "bpftool"):
+        (tmp_path / name).write_text("#!/bin/sh\ntouch mark\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {name: text for name, text in os.environ.items() if name != "PATH"}
+    if path is not None:
+        environment["PATH"] = path
+    code = (
+        "import shutil; from lasthop import outside, steer; print(steer._bpftool().text); "
+        "print(*(shutil.which(name, path=outside.PLACES) for name in ('ip', 'nft')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for found in done.stdout.split():
+        assert found in ("None", "not", "installed") or Path(found).is_absolute(), done.stdout
+    assert not (tmp_path / "mark").exists()

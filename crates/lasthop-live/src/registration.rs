@@ -88,6 +88,8 @@ fn named(object: &[u8], id: &str) -> Vec<u8> {
 fn bpftool() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
+    // Of a PATH that is empty or has "." the current folder would be one, which may be anybody's.
+    let folders = folders.filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join("bpftool")).find(|file| file.is_file())
 }
 
