@@ -56,6 +56,10 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 IMPORT_MAX = 1_000_000
 IMPORT_BYTES_MAX = 1 << 27
 WINDOW_MAX = 1e9
+#: Bytes of a row: far more than a name of a node needs.
+VALUE_MAX = 1 << 20
+#: What a history consists of. Views and triggers would be programs of somebody else.
+PARTS = frozenset({"table windows", "table sqlite_sequence", "index windows_by_week"})
 
 
 class Entry(NamedTuple):
@@ -253,6 +257,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     # Transactions are begun by hand. The busy timeout makes a second writer wait instead of failing.
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     connection.execute("PRAGMA synchronous = FULL")
+    # Nothing that a file says is executed, and no value is larger than any of ours.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX)
     return connection
 
 
@@ -292,6 +299,10 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse a database that is not a history."""
+    found = connection.execute("SELECT type || ' ' || name, sql FROM sqlite_master").fetchall()
+    foreign = [part for part, sql in found if part not in PARTS or "VIRTUAL TABLE" in (sql or "").upper()]
+    if foreign and any(part == "table windows" or part.endswith(" windows") for part, _ in found):
+        raise OutputError(f"'{path}' is no path history of ours: it has a {foreign[0]!r}")
     columns = _columns(connection)
     if not columns:
         raise OutputError(f"'{path}' is a database, but not a path history: it has no table 'windows'")

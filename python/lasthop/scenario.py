@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop import _native, sources, stand_ins
-from lasthop.errors import ArgumentError, ScenarioError, native_errors
+from lasthop.errors import ArgumentError, ScenarioError, TrustError, native_errors
 from lasthop.senders import Sender, describe, describe_all
 
 if TYPE_CHECKING:
@@ -394,11 +394,24 @@ class Scenario:
 
     def read_history(self) -> list[Entry]:
         """Return what the history file holds now; nothing if there is none yet."""
-        if self.history_file is None:
+        file = self.history_file
+        if file is None:
             return []
+        self._refuse_elsewhere(file)
         from lasthop.history import read_if_any
 
-        return read_if_any(self.history_file)
+        return read_if_any(file)
+
+    def _refuse_elsewhere(self, history: Path) -> None:
+        """Refuse a history outside of the folder of the scenario file that asks for it."""
+        asked = self._path is None or self._trust or any(key.startswith("history") for key in self._overrides)
+        place = history.resolve()
+        if asked or any(place.is_relative_to(one.resolve()) for one in (self._folder, Path())):
+            return
+        raise TrustError(
+            f"'{self._path}' keeps its history in '{history}', outside of its folder: if you trust it, add "
+            "--trust (trust=True in Python); or say where: --set history.file=PATH"
+        )
 
     @property
     def name(self) -> str:

@@ -494,3 +494,41 @@ def test_sources_and_targets_that_do_not_work(
     )
     with pytest.raises(ArgumentError):
         history.format_of("a.parquet")
+
+
+def test_a_database_with_programs_in_it_is_no_history(refused: Callable[..., str], tmp_path: Path) -> None:
+    """A view without end and a trigger are never asked."""
+    file = tmp_path / "view.db"
+    history.add(file, [history.Entry("server", 9, 0, 3, 21.5)])
+    for text in (
+        "CREATE TRIGGER more AFTER DELETE ON windows BEGIN DELETE FROM windows; END",
+        "DROP TABLE windows",
+        (
+            "CREATE VIEW windows AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+            "SELECT i AS id, 'a' AS endpoint, 1 AS hour, 1 AS weekday, 1 AS month, 1.0 AS window_segments "
+            "FROM n"
+        ),
+    ):
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute(text)
+            connection.commit()
+        if not text.startswith("DROP"):
+            for words in (("show", file), ("clear", file, "--yes")):
+                assert "is no path history of ours" in refused(*words)
+
+
+def test_a_file_keeps_no_history_elsewhere_unasked(lab: Path, tmp_path: Path) -> None:
+    """Outside of its folder: with trust, or where the user says so."""
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    copy = folder / lab.name
+    for target in (tmp_path / "elsewhere.db", Path("..", "elsewhere.db")):
+        copy.write_text(lab.read_text().replace("paths.sqlite", str(target)))
+        with pytest.raises(lh.TrustError, match="outside of its folder"):
+            lh.run(lh.Scenario.load(copy), seed=1)
+        assert not (tmp_path / "elsewhere.db").exists()
+    lh.run(lh.Scenario.load(copy, trust=True), seed=1)
+    assert (tmp_path / "elsewhere.db").exists()
+    asked = lh.Scenario.load(copy).replace({"history.file": str(tmp_path / "asked.db")})
+    lh.run(asked, seed=1)
+    assert (tmp_path / "asked.db").exists()
