@@ -7,6 +7,7 @@ matplotlib draws PNG, SVG and PDF; plotly draws HTML that needs no network. Call
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,7 +106,19 @@ def check_paths(paths: Sequence[str | Path]) -> list[Path]:
     """Return the paths; each must end in a format that can be drawn and be writable."""
     if (lack := missing()) is not None:
         raise ArgumentError(lack)
+    _without_settings()
     return check_names(paths)
+
+
+def _without_settings() -> None:
+    """Have pictures look the same everywhere: a ``matplotlibrc`` of the current folder may be anybody's.
+
+    Who has imported matplotlib before, as in a notebook, has chosen how pictures look.
+    """
+    if "matplotlib" not in sys.modules:
+        import matplotlib as mpl
+
+        mpl.rcdefaults()
 
 
 def check_names(paths: Sequence[str | Path]) -> list[Path]:

@@ -154,7 +154,8 @@ def emulate(
         if dry_run:
             say(live.plan_text(scenario, words, host, programs, kernel, captures, out_through))
             return
-        live.refuse_without_means()
+        with live_codes():
+            live.refuse_without_means()
         with targets(file, json_file, out, table_format, force=force):
             advise(scenario)
             if outer := live.outer_host():
