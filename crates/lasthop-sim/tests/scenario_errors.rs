@@ -145,6 +145,16 @@ fn an_empty_file() {
 }
 
 #[test]
+fn a_key_of_too_many_parts() {
+    let folder = folder("a-key-of-too-many-parts");
+    let file = folder.join("deep.toml");
+    std::fs::write(&file, format!("name = \"a.b\"\n{}z = 1\n", "a.".repeat(200_000))).unwrap();
+    let error = Scenario::load(&file, &[]).unwrap_err().to_string();
+    assert!(error.starts_with("scenario error: a key of more than 100 parts\n"), "{error}");
+    assert!(error.contains("deep.toml:2:1\n"), "{error}");
+}
+
+#[test]
 fn binary_data() {
     let folder = folder("binary");
     std::fs::write(folder.join("zero.toml"), b"duration = \"60 s\"\0\0").unwrap();

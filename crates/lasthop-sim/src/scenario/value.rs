@@ -92,10 +92,39 @@ impl Value {
 
 /// Reads a TOML document.
 pub(super) fn from_toml(source: &Source<'_>) -> Result<Node, ScenarioError> {
+    if let Some(start) = deep_key(source.text) {
+        let place = Place::Bytes { start, end: start + 1 };
+        return Err(source.error(
+            &place,
+            format!("a key of more than {MOST_PARTS} parts"),
+            "no key has that many",
+        ));
+    }
     let document = DeTable::parse(source.text).map_err(|error| syntax_error(source, &error))?;
     // The document has no header to point at: its first character stands for it.
     let value = toml_table(document.get_ref(), &|start, end| Place::Bytes { start, end }, source)?;
     Ok(Node::new(value, Place::Bytes { start: 0, end: 0 }))
+}
+
+/// Parts that a dotted key may have: the parser takes the square of their number.
+const MOST_PARTS: usize = 100;
+
+/// Where a key begins that has more parts.
+fn deep_key(text: &str) -> Option<usize> {
+    let (mut start, mut parts, mut before) = (0, 1, b'\n');
+    for (place, byte) in text.bytes().enumerate() {
+        match byte {
+            b'.' if before != b'.' => parts += 1,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'"' | b'\'' => {}
+            b' ' | b'\t' => continue,
+            _ => (start, parts) = (place + 1, 1),
+        }
+        if parts > MOST_PARTS {
+            return Some(start);
+        }
+        before = byte;
+    }
+    None
 }
 
 /// The parser's error, in the words of this module for the two slips that happen to everybody.
