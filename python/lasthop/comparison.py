@@ -597,7 +597,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - whatever TOML has
     """Read a value of TOML; what is none is text without its quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return text
 
 

@@ -118,10 +118,10 @@ def _of_folder(path: Path) -> dict[str, Any]:
         name: {str(record["seed"]): record["fingerprint"] for record in list_ if "live" not in record}
         for name, list_ in records.items()
     }
-    title = f"{'Comparison' if kind == 'comparison' else 'Run'} saved in {path}"
+    title = f"{'Comparison' if kind == 'comparison' else 'Run'} saved in {_letters(str(path))}"
     if any("live" in record for list_ in records.values() for record in list_):
         # Real packets met once and never again; the page simulates what they crossed.
-        title = f"Scenario of the live run in {path}, simulated"
+        title = f"Scenario of the live run in {_letters(str(path))}, simulated"
     files = files_of(scenario, path)
     source = {"name": f"{path.resolve().name}.toml", "text": toml_of(scenario), "files": files}
     return {
@@ -147,15 +147,21 @@ def _of_scenario(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
             content = _parsed(text)
     except OSError as error:
         raise ScenarioError(f"cannot read '{path}': {reason_of(error)}") from None
-    source = {"name": path.with_suffix(".toml").name, "text": text, "files": files_of(content, path.parent)}
-    return {"kind": "scenario", "title": str(path), "source": source}
+    name = _letters(path.with_suffix(".toml").name)
+    source = {"name": name, "text": text, "files": files_of(content, path.parent)}
+    return {"kind": "scenario", "title": _letters(str(path)), "source": source}
+
+
+def _letters(name: str) -> str:
+    """Return the name of a file as text; what of it is not UTF-8 becomes question marks."""
+    return name.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _parsed(text: str) -> dict[str, Any]:
     """Return what a text holds; nothing if it is wrong, which the page says with the place."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -302,3 +302,12 @@ def test_the_command_ends_with_ctrl_c(tmp_path: Path) -> None:
     )
     assert refused.returncode == 2
     assert "ends in .html" in refused.stderr
+
+
+def test_wrong_numbers_and_names_of_files_are_no_tracebacks(tmp_path: Path) -> None:
+    """A million digits, and letters that are not UTF-8."""
+    many, odd = tmp_path / "many.toml", tmp_path / "lab\udcff.toml"
+    many.write_text("a = " + "1" * 1_000_000)
+    odd.write_text(Path("scenarios/single-flow.toml").read_text())
+    assert view._of_scenario(many, {})["source"]["text"].startswith("a = 1")  # noqa: SLF001 - without a page
+    json.dumps(view._of_scenario(odd, {}), ensure_ascii=False).encode()  # noqa: SLF001 - without a page
