@@ -123,11 +123,11 @@ class Captured:
                 ("lost", text, f"else {path['loss_runs']:,} times, at most {path['longest_run']:,} in a row")
             )
         if path["reordered"]:
-            rows.append(("reordered", f"{path['reordered']:,} packets", ""))
+            rows.append(("reordered", _packets(path["reordered"]), ""))
         if path["repeated_in_vain"]:
             perhaps = path["of_these_perhaps"]
             surely = f"{perhaps:,} of them as far as one can tell" if perhaps else ""
-            rows.append(("repeated in vain", f"{path['repeated_in_vain']:,} packets", surely))
+            rows.append(("repeated in vain", _packets(path["repeated_in_vain"]), surely))
         return rows
 
     def scenario(self) -> str:
@@ -234,3 +234,14 @@ def _figure(figure: dict[str, Any] | None, unit: str) -> tuple[str, str]:
     if figure["high"] is None:
         return quantity(figure["value"], unit), f"at least {low}"
     return quantity(figure["value"], unit), f"between {low} and {quantity(figure['high'], unit)}"
+
+
+def _packets(count: int) -> str:
+    """Say how many packets.
+
+    Examples
+    --------
+    >>> _packets(1), _packets(1200)
+    ('1 packet', '1,200 packets')
+    """
+    return f"{count:,} packet{'s' if count != 1 else ''}"

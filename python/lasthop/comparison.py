@@ -250,11 +250,23 @@ class Comparison(OverTime):
         return len(self.seeds) > 1 and all(map(is_same, self.runs.values()))
 
     @property
+    def of_baseline(self) -> str:
+        """Say whose the mean of the baseline is."""
+        return "without a helper" if self.baseline == NO_HELPER else f"of {self.baseline}"
+
+    @property
     def metrics(self) -> list[Metric]:
         """The metrics asked for; if none was, those of the usual ones that these runs have."""
         return [one for one in self._wanted if self._asked or self._has(one)]
 
     def _has(self, metric: Metric) -> bool:
+        # A flow that is alone shares with none.
+        if metric.field == "jain_index" and all(
+            len(record["flows"]) < 2  # noqa: PLR2004 - it takes two to share
+            for records in self.runs.values()
+            for record in records
+        ):
+            return False
         values = (self.values(transport, metric.key) for transport in self.transports)
         return any(value is not None for one in values for value in one)
 

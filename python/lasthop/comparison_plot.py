@@ -189,22 +189,30 @@ def page_of(comparison: Comparison) -> Any:  # noqa: ANN401 - untyped
         page.update_xaxes(range=list(panel.range), **place)
         page.update_yaxes(autorange="reversed", showticklabels=index % columns == 0, **place)
     high = 110 + (90 + 28 * len(comparison.transports)) * rows
-    page.update_layout(title=_title(comparison), template="plotly_white", height=high)
+    page.update_layout(title=_title(comparison).replace("\n", "<br>"), template="plotly_white", height=high)
     return page
 
 
 def _title(comparison: Comparison) -> str:
     """Say what dots, lines and intervals are."""
-    told = comparison_title(comparison, "strokes")
+    told = comparison_title(comparison, "strokes", bars_are_of_means=False)
     if len(comparison.transports) == 1:
         return told
-    return f"{told}; line: {comparison.baseline}"
+    means = f"{told}; line: {comparison.baseline}"
+    if len(comparison.seeds) == 1 or comparison.same:
+        return means
+    # In two lines: the second says what the bars are.
+    return f"{means}\nbars: 95 % interval of the difference from {comparison.baseline}, seed by seed"
 
 
-def comparison_title(comparison: Comparison, law_is: str = "dotted") -> str:
+def comparison_title(
+    comparison: Comparison, law_is: str = "dotted", *, bars_are_of_means: bool = True
+) -> str:
     """Say of how many seeds a figure of a comparison is, and how a law looks in it."""
     seeds = len(comparison.seeds)
-    interval = f"; {stats.SAME}" if comparison.same else " with 95 % interval"
+    interval = " with 95 % interval" if bars_are_of_means else ""
+    if comparison.same:
+        interval = f"; {stats.SAME}"
     count = f"mean over {seeds} seeds{interval}" if seeds > 1 else "one seed"
     law = ""
     if comparison.promises is not None:

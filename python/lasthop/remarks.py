@@ -105,6 +105,19 @@ def nothing_delivered(records: Sequence[Mapping[str, Any]]) -> list[str]:
     named = ", ".join(silent[:NAMED_MAX]) + (
         f" and {len(silent) - NAMED_MAX} more" if len(silent) > NAMED_MAX else ""
     )
+    lost = any(
+        sum(flow["packets_lost"].values()) + sum(flow["acks_lost"].values())
+        for record in records
+        for flow in record["flows"]
+        if flow["name"] in silent
+    )
+    in_flight = any(record["totals"]["packets_in_flight"] for record in records)
+    if not lost and not in_flight:
+        text = (
+            f"{named} delivered no data, though no packet was lost: the other end refused the connection, or "
+            "had nothing to say before the end of the run."
+        )
+        return [text]
     text = (
         f"{named} delivered nothing: every packet was lost, or was still in flight at the end. Look at the "
         "losses and the delays of the path, and at the length of the run."

@@ -190,6 +190,11 @@ def _load(folder: Path, name: str) -> tuple[dict[str, Any], Seals]:
         raise OutputError(f"no run at '{folder}': there is no such folder")
     unfinished.finish(folder)
     path = folder / name
+    if not path.exists() and ((folder / "study.json").exists() or (folder / "studies").is_dir()):
+        raise OutputError(
+            f"no run at '{folder}': it is the folder of a study; 'lasthop study show' and 'lasthop study "
+            "plot' look at its results"
+        )
     if not path.exists():
         raise OutputError(
             f"no run at '{folder}': it has no {name}; 'lasthop run FILE --out DIR' makes such a folder"

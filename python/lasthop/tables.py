@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,8 +132,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     note = Text(
         "The seeds change nothing in this scenario: the differences are exact."
         if comparison.same
-        else "Differences are taken seed by seed; each interval holds with 95 % on its own, percentages "
-        f"are relative to the {comparison.baseline} mean.",
+        else "Differences are taken seed by seed; each interval holds with 95 % on its own; 100 % is the "
+        f"mean {comparison.of_baseline}.",
         style="dim",
     )
     promised = _promises(comparison)
@@ -592,9 +592,28 @@ def _links_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
         ]
         parts.append(_numbers(column, values))
     table = Wide(parts)
+    notes = _shared_queues(links)
     if len(groups) < len(links):
-        table.caption = "links in groups: mean of the means, max of the maxima, sum of the drops"
+        notes.append("links in groups: mean of the means, max of the maxima, sum of the drops")
+    table.caption = "\n".join(notes) or None
     return table
+
+
+def _shared_queues(links: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which row tells of the queue that several links share.
+
+    Examples
+    --------
+    >>> rows = [{"name": "a"}, {"name": "b", "queue_of": "a"}, {"name": "c", "queue_of": "a"}]
+    >>> _shared_queues(rows)
+    ['one queue serves a and 2 other links: its mean and its max are in the row of a']
+    """
+    others = Counter(link["queue_of"] for link in links if link.get("queue_of"))
+    return [
+        f"one queue serves {told} and {count} other link{'s' if count > 1 else ''}: its mean and its max are "
+        f"in the row of {told}"
+        for told, count in others.items()
+    ]
 
 
 def _numbers(column: Column, values: Sequence[Estimate | None], heading: str | None = None) -> TableColumn:

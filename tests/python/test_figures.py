@@ -13,6 +13,7 @@ import lasthop as lh
 from lasthop.cli import app
 from lasthop.comparison import Comparison
 from lasthop.errors import ArgumentError
+from lasthop.remarks import nothing_delivered
 from lasthop.tables import render, runs_table
 
 if TYPE_CHECKING:
@@ -265,6 +266,23 @@ def test_names_with_blanks_are_quoted(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["new", "a b"])
     assert "lasthop run 'a b.toml'" in result.output
+
+
+def test_a_flow_that_nothing_happened_to_is_not_said_to_be_lost() -> None:
+    """A connection that the other end refused has delivered nothing, and nothing was lost."""
+    flow = {"name": "curl", "packets_sent": 1, "bytes_delivered": 0, "packets_lost": {}, "acks_lost": {}}
+    record = {"flows": [flow], "totals": {"packets_in_flight": 0}}
+    (remark,) = nothing_delivered([record])
+    assert remark.startswith("curl delivered no data, though no packet was lost: the other end refused")
+    (remark,) = nothing_delivered([record | {"totals": {"packets_in_flight": 1}}])
+    assert "was still in flight at the end" in remark
+
+
+def test_one_flow_shares_with_none() -> None:
+    alone = lh.compare(lh.Scenario.load(SNOOP.with_name("single-flow.toml")), ["reno", "cubic"], seeds=[1, 2])
+    assert "jain_index" not in [metric.field for metric in alone.metrics]
+    two = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "cubic"], seeds=[1, 2])
+    assert "jain_index" in [metric.field for metric in two.metrics]
 
 
 def test_a_flow_that_delivers_nothing_is_named() -> None:

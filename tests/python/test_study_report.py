@@ -192,7 +192,7 @@ def test_the_report_says_everything(page: Page) -> None:
         "Vegas: better at 3, no difference shown at 1 of 4 points",
         "UDP: worse at 4 of 4 points",
         "✓ +20..+20 %",
-        "† Few seeds make this mean",
+        "† A few seeds decide this mean",
         "delay 40 ms, Vegas",
         "120 runs, 120,000 packet-hops, 60.0 s of computing time.",
         f"{119:016x}",

@@ -863,7 +863,7 @@ def test_a_study_to_start_from_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     printed = ok(command("study", "new", "lab")).stdout
-    assert printed == "written: lab.toml\nnext:    lasthop study run lab.toml\n"
+    assert printed == "written: lab.toml, lab-scenario.toml\nnext:    lasthop study run lab.toml\n"
     ok(command("study", "run", "lab.toml", "--seeds", "1", "--set", "warmup=1 s"))
     result = command("study", "new", "no/lab")
     assert result.exit_code == 2

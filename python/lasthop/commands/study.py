@@ -160,7 +160,8 @@ def new_study(
         from lasthop.starter import write_study_starter
 
         path = write_study_starter(name)
-        terminal.say(f"written: {path}\nnext:    lasthop study run {path}")
+        scenario = path.with_name(f"{path.stem}-scenario.toml")
+        terminal.say(f"written: {path}, {scenario}\nnext:    lasthop study run {path}")
 
 
 def _load(file: Path, seeds: str | None, settings: list[str] | None, *, trust: bool = False) -> Study:

@@ -60,7 +60,8 @@ def _told(of_kind: Sequence[tuple[str, str]], count: int) -> str:
     if len(texts) == count:
         where = "every point" if count > 1 else first
     else:
-        more = f" and {len(texts) - NAMED_MAX} more points" if len(texts) > NAMED_MAX else ""
+        further = len(texts) - NAMED_MAX
+        more = f" and {further} more point{'s' if further > 1 else ''}" if further > 0 else ""
         where = "; ".join(texts[:NAMED_MAX]) + more
     alike = len({sentence for _, sentence in of_kind}) == 1
     return f"{where}: {sentence}" if alike else f"{where}; at {first}: {sentence}"

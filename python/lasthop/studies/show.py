@@ -69,7 +69,12 @@ def digest_tables(digest: Digest) -> RenderableType:
             )
         )
     if doubts:
-        parts.append(Text("† Few seeds make this mean: the trimmed mean leaves them out.", style="dim"))
+        parts.append(
+            Text(
+                "† A few seeds decide this mean: without them it would be another.",
+                style="dim",
+            )
+        )
     if disagreements:
         parts.append(Text("‡ The signed-rank test says otherwise than the interval.", style="dim"))
     failed = failed_rows(digest.table, digest.axes)

@@ -108,7 +108,7 @@ function Verdicts({ comparison }: { comparison: Comparison }) {
             <p class="foot">
               {comparison.same
                 ? "The seeds change nothing in this scenario: the differences are exact."
-                : `Differences are taken seed by seed; each interval holds with 95 % on its own, percentages are relative to the ${comparison.baseline} mean.`}
+                : `Differences are taken seed by seed; each interval holds with 95 % on its own; 100 % is the mean of ${comparison.baseline}.`}
             </p>
           </details>
         )}
