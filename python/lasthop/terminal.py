@@ -268,6 +268,12 @@ def print_content(content: RenderableType) -> None:
     Visible(width=width, markup=False, emoji=False).print(content)
 
 
+def doing(text: str) -> None:
+    """Say on a terminal what takes a moment; a file or a pipe gets nothing."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        note(text)
+
+
 def note(text: str) -> None:
     """Print a line on standard error; if it cannot be written, that is no reason to stop."""
     with suppress(OSError):

@@ -300,3 +300,17 @@ def test_a_flow_that_delivers_nothing_is_named() -> None:
         {"warmup": "9 s", "flows.0.traffic": {"kind": "ftp", "bytes": "10 kB"}, "flows.1.start": "9 s"}
     )
     assert "delivered nothing" not in render(runs_table(lh.run_seeds(early, [1])), width=100)
+
+
+def test_runs_of_different_scenarios_are_said_to_be_so(tmp_path: Path) -> None:
+    """Two runs over each other look like two senders on one path."""
+    folders = [tmp_path / name for name in ("one", "two", "other")]
+    for folder, scenario in zip(folders, ("single-flow", "single-flow", "snoop"), strict=True):
+        words = [str(SNOOP.with_name(f"{scenario}.toml")), "--set", "duration=5 s", "--set", "warmup=0 s"]
+        assert CliRunner().invoke(app, ["run", *words, "--series", "--out", str(folder)]).exit_code == 0
+    one, two, other = map(str, folders)
+    drawn = CliRunner().invoke(app, ["plot", one, two, "--out", str(tmp_path / "same.png")])
+    assert drawn.exit_code == 0
+    assert "different scenarios" not in drawn.output
+    drawn = CliRunner().invoke(app, ["plot", one, other, "--out", str(tmp_path / "both.png")])
+    assert "note: these are runs of different scenarios: single flow, " in drawn.output

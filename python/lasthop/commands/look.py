@@ -25,9 +25,11 @@ from lasthop.commands.options import (
 from lasthop.errors import ArgumentError
 from lasthop.progress import shown_progress
 from lasthop.stand_ins import unexecuted
-from lasthop.terminal import note, print_content, say, user_errors
+from lasthop.terminal import doing, note, print_content, say, user_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lasthop.results import Run
 
 
@@ -125,6 +127,7 @@ def plot(
             raise ArgumentError("--box draws one run or comparison, without --cdf, --model and --beside")
         if beside and (cdf is not None or law is not None or is_file or saved.is_comparison(first)):
             raise ArgumentError("--beside is drawn over time, over the folders of runs with --series")
+        doing("drawing ...")
         drawing = "plot" if len(places) == 1 and not beside else "overlay"
         stem = Path(first.stem) if is_file else first / ("box" if box else drawing if cdf is None else "cdf")
         endings = [".pdf"] if is_paper() else [".png", ".html"]
@@ -141,6 +144,7 @@ def plot(
             labels = _labels(places)
             title = " and ".join([*labels.values(), *(path.name for path in beside or [])])
             runs = [_seed_of(place, seed) for place in places]
+            _remark_on_scenarios(runs)
             if cdf is not None:
                 plot_distribution(runs, list(labels.values()), cdf, title, *paths)
             else:
@@ -161,6 +165,13 @@ def plot(
             _seed_of(first, seed).plot(*paths, law=law, cdf=cdf, box=box)
         for path in paths:
             say(f"written: {path}" + (" (in place of the one before)" if path in known else ""))
+
+
+def _remark_on_scenarios(runs: Iterable[Run]) -> None:
+    """Say that runs over each other are not of one scenario: they look like senders on one path."""
+    names = list(dict.fromkeys(str(run.scenario.get("name", "scenario")) for run in runs))
+    if len(names) > 1:
+        note(f"note: these are runs of different scenarios: {', '.join(names)}")
 
 
 def _check_drawing(law: str | None, cdf: str | None, *, alone: bool) -> None:

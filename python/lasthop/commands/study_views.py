@@ -15,7 +15,7 @@ import typer
 from lasthop.arguments import complete_metrics, complete_tables
 from lasthop.commands.options import TABLE_HELP, ModelOption
 from lasthop.stand_ins import unexecuted
-from lasthop.terminal import note, print_content, say, user_errors
+from lasthop.terminal import doing, note, print_content, say, user_errors
 
 if TYPE_CHECKING:
     from lasthop.studies import StudyResult
@@ -195,6 +195,7 @@ def _load(place: Path, name: str | None) -> StudyResult:
     from lasthop.studies import Study, load
     from lasthop.studies.content import read_content
 
+    doing("reading the results ...")
     if not place.is_file():
         return load(place, name)
     # Only its name is needed: no scenario is read for that, and no sender loaded.
