@@ -13,7 +13,7 @@
 //! Data in the other direction travel as they are, and are measured as those that go forward: each direction of a
 //! connection has counters of its own ([`Direction`]), and each packet is in those of its direction.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -101,7 +101,7 @@ pub(crate) fn tuple_of(header: &Header, back: bool) -> Tuple {
 }
 
 /// What one end of a TCP connection has sent, and what is known of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Side {
     /// A recent sequence number, in 64 bits, and one past the highest.
     recent: Option<u64>,
@@ -113,11 +113,27 @@ struct Side {
     acknowledged: Option<u64>,
     /// Where it ends, its FIN included.
     fin: Option<u64>,
-    /// End of the segment that is timed, and when it was sent.
-    timed: Option<(u64, Time)>,
+    /// Ends of the segments that are timed, rising, and when they were sent.
+    timed: VecDeque<(u64, Time)>,
 }
 
+/// Segments that are timed at once: more than any window has, unless nothing is acknowledged at all.
+const MOST_TIMED: usize = 1 << 16;
+
 impl Side {
+    /// When the newest segment was sent that an ACK with this number covers for the first time.
+    fn time_of(&mut self, wire: u32) -> Option<Time> {
+        let number = self.number(wire);
+        let mut newest = None;
+        while let Some(&(end, sent)) = self.timed.front()
+            && end <= number
+        {
+            newest = Some(sent);
+            self.timed.pop_front();
+        }
+        newest
+    }
+
     /// A sequence number of this direction in 64 bits, whose lower half is that of the wire.
     fn number(&self, wire: u32) -> u64 {
         // Far from 0, so that nothing lies below it.
@@ -254,7 +270,7 @@ impl Connection {
             tuple,
             is_rest,
             directions: [Direction::new(), Direction::new()],
-            sides: [Side::default(); 2],
+            sides: <[Side; 2]>::default(),
         }
     }
 
@@ -678,10 +694,10 @@ impl Connection {
         direction.segment = direction.segment.max(u32::from(packet.payload));
         if again && packet.payload > 0 {
             direction.retransmitted += u64::from(window.contains(now));
-            // Of a segment sent twice it is not known which one was acknowledged.
-            self.sides[from].timed = None;
-        } else if packet.payload > 0 && self.sides[from].timed.is_none() {
-            self.sides[from].timed = Some((end, now));
+            // Of a segment sent twice it is not known which one was acknowledged, and what is behind it waits for it.
+            self.sides[from].timed.clear();
+        } else if packet.payload > 0 && self.sides[from].timed.len() < MOST_TIMED {
+            self.sides[from].timed.push_back((end, now));
         }
         let acknowledged = flags.ack.then(|| self.take_acknowledgement(to, tcp.ack)).flatten();
         for way in [from, to] {
@@ -757,11 +773,10 @@ impl Connection {
             direction.live_until(at);
         }
         let other = 1 - way;
-        if let Some((end, sent)) = self.sides[other].timed.filter(|_| is_stream)
+        if is_stream
             && let Some(wire) = bytes.and_then(acknowledged_by)
-            && self.sides[other].number(wire) >= end
+            && let Some(sent) = self.sides[other].time_of(wire)
         {
-            self.sides[other].timed = None;
             let rtt = Span(at.0.saturating_sub(sent.0));
             let direction = &mut self.directions[other];
             direction.seen = (direction.seen.0 + 1, direction.seen.1 + rtt.0);
