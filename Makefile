@@ -172,8 +172,9 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	LASTHOP_FAULTS=all LASTHOP_KILLS=100 $(BIN)/python -m pytest tests/python/test_faults.py
 	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
 
-validate-kernel: build kernel-guest ## Compare with Linux 6.1 in virtual time; writes kernel-parity.md (half an hour of two cores)
+validate-kernel: build kernel-guest ## Compare with Linux 6.1 in virtual time; writes kernel-parity.md, validation-linux-queues.md (half an hour of two cores)
 	$(BIN)/python -m validation.kernel
+	$(BIN)/python -m validation.kernel_queues
 
 page: ## Build the page of `lasthop view` into python/lasthop/page, a static folder; needs Node and npm
 	tools/build_page.sh
