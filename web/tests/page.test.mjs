@@ -89,6 +89,19 @@ test("a comparison has the numbers, verdicts and file of the command", async () 
   await close();
 });
 
+test("a flow that is alone has no index of fairness, here as in the command", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await page.goto(`${server.address}#scenario=single-flow&seeds=1-2&senders=reno,vegas`);
+  await page.reload();
+  await done(page);
+  const native = JSON.parse(lasthop("compare", "scenarios/single-flow.toml", "--transport", "reno,vegas", "--seeds", "1-2", "--json", "-"));
+  const shown = await page.$$eval("td[data-sender=reno]", (cells) => cells.map((cell) => cell.dataset.metric));
+  const told = native.means.filter((row) => row.transport === "reno").map((row) => row.metric);
+  assert.ok(!told.includes("jain_index") && !shown.includes("jain_index"), shown.join());
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 // engine.test.mjs runs every ready scenario; here are a wire, a cell of 802.11 and a file beside the scenario.
 test("scenarios have the native fingerprint in the browser", async () => {
   const { page, wrong, close } = await open(browser, server.address);

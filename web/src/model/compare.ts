@@ -115,7 +115,9 @@ export class Comparison {
   ) {
     this.bottleneck = bottleneckName(runs.get(baseline) ?? []);
     this.same = [...runs.values()].every((records) => records.length > 1 && new Set(records.map((one) => one.fingerprint)).size === 1);
-    const has = (metric: Metric) => this.senders.some((sender) => this.values(sender, metric).some((value) => value !== null));
+    // A flow that is alone shares with none: as in comparison.py.
+    const alone = [...runs.values()].flat().every((record) => record.flows.length < 2);
+    const has = (metric: Metric) => !(alone && metric.name === "jain_index") && this.senders.some((sender) => this.values(sender, metric).some((value) => value !== null));
     this.metrics = comparedMetrics(columns, this.bottleneck).filter(has);
     this.lengths = columns.filter((column) => column.table === "totals" && LENGTHS.includes(column.group ?? "")).map((column) => metricOf(column, "mean", column.name)).filter(has);
   }
