@@ -152,6 +152,11 @@ fn a_key_of_too_many_parts() {
     let error = Scenario::load(&file, &[]).unwrap_err().to_string();
     assert!(error.starts_with("scenario error: a key of more than 100 parts\n"), "{error}");
     assert!(error.contains("deep.toml:2:1\n"), "{error}");
+    // Many numbers, or sentences, are no key.
+    let text = format!("# {}\nname = 1\n", "1.5 2.5 ".repeat(100));
+    std::fs::write(&file, text).unwrap();
+    let error = Scenario::load(&file, &[]).unwrap_err().to_string();
+    assert!(error.starts_with("scenario error: name cannot be 1\n"), "{error}");
 }
 
 #[test]

@@ -111,14 +111,23 @@ const MOST_PARTS: usize = 100;
 
 /// Where a key begins that has more parts.
 fn deep_key(text: &str) -> Option<usize> {
-    let (mut start, mut parts, mut before) = (0, 1, b'\n');
+    let (mut start, mut parts, mut before, mut is_spaced) = (0, 1, b'\n', false);
     for (place, byte) in text.bytes().enumerate() {
         match byte {
             b'.' if before != b'.' => parts += 1,
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'"' | b'\'' => {}
-            b' ' | b'\t' => continue,
+            b' ' | b'\t' => {
+                is_spaced = true;
+                continue;
+            }
+            // Blanks may stand around a dot; those between two names, or numbers, end a key.
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'"' | b'\'' => {
+                if is_spaced && before != b'.' {
+                    (start, parts) = (place, 1);
+                }
+            }
             _ => (start, parts) = (place + 1, 1),
         }
+        is_spaced = false;
         if parts > MOST_PARTS {
             return Some(start);
         }
