@@ -59,6 +59,8 @@ STALL_S = 60.0
 LOOK_S = 0.02
 #: Scripts for one resumption.
 BATCH = 100
+#: What the console says when its kernel gives up. QEMU is to end then, and sometimes hangs instead.
+PANIC = "Kernel panic"
 #: Lines of the console that an error shows.
 LINES = 24
 #: What a machine lacks that cannot be steered, and the remedy.
@@ -448,6 +450,8 @@ def _failure(what: str, scratch: Path) -> RunError:
             text = (scratch / file).read_bytes().decode("utf-8", "replace")
             lines += [line.strip() for line in text.splitlines() if line.strip()]
     said = "".join(f"\n  {line[:200]}" for line in lines[-LINES:]) or " (its console is empty)"
+    if any(PANIC in line for line in lines):
+        what = f"panicked ({what})"
     return RunError(f"the virtual machine {what}; 'make kernel-guest' builds it anew; its last lines:{said}")
 
 
@@ -499,11 +503,12 @@ class _Machine:
         limit_s: float,
         stop: threading.Event | None,
     ) -> None:
-        (self._process, control), self._scratch = started, scratch
+        (self._process, self._control), self._scratch = started, scratch
         self._limit_s, self._stop = limit_s, stop
         self._cpu_s, self._moved = 0.0, time.monotonic()
-        control.settimeout(STALL_S)
-        self._control = control.makefile("rwb")
+        self._control.settimeout(LOOK_S)
+        self._unread = b""
+        self._doing = "starting"
         self._read()
         self.command("qmp_capabilities")
 
@@ -511,8 +516,7 @@ class _Machine:
         """Give QEMU a command (QMP), and return its answer."""
         wanted = {"execute": name} | ({"arguments": arguments} if arguments else {})
         try:
-            self._control.write(json.dumps(wanted).encode() + b"\n")
-            self._control.flush()
+            self._control.sendall(json.dumps(wanted).encode() + b"\n")
         except OSError:
             raise self._died() from None
         while True:
@@ -523,14 +527,19 @@ class _Machine:
                 raise _failure(f"refused {name!r}: {told['error'].get('desc')}", self._scratch)
 
     def _read(self) -> dict[str, Any]:
-        try:
-            line = self._control.readline()
-        except TimeoutError:
-            raise _failure(f"did not answer for {STALL_S:g} s", self._scratch) from None
-        except OSError:
-            line = b""
-        if not line:
-            raise self._died()
+        """Return the next line that QEMU says; what it is at is looked at while there is none."""
+        while b"\n" not in self._unread:
+            try:
+                more = self._control.recv(1 << 16)
+            except TimeoutError:
+                self._look()
+                continue
+            except OSError:
+                more = b""
+            if not more:
+                raise self._died()
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
         told: dict[str, Any] = json.loads(line)
         return told
 
@@ -539,37 +548,43 @@ class _Machine:
 
     def until(self, is_so: Any, doing: str) -> None:  # noqa: ANN401 - a test of what QEMU says
         """Wait until the status is so."""
+        self._doing = doing
         while not is_so(self.command("query-status")):
-            self._look(doing)
+            self._look()
             time.sleep(LOOK_S)
 
     def until_kept(self) -> None:
         """Wait until a snapshot has been written."""
+        self._doing = "keeping a snapshot"
         while (told := self.command("query-migrate").get("status")) != "completed":
             if told in {"failed", "cancelled"}:
                 raise _failure("could not be kept as a snapshot", self._scratch)
-            self._look("keeping a snapshot")
+            self._look()
             time.sleep(LOOK_S)
 
     def ended(self) -> int:
         """Wait until it has ended; return its status."""
+        self._doing = "doing its jobs"
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self._process.wait(LOOK_S)
-            self._look("doing its jobs")
+            self._look()
 
-    def _look(self, doing: str) -> None:
-        """Give up on a machine that is not wanted, has taken too much CPU, or has taken none for long."""
+    def _look(self) -> None:
+        """Give up on a machine that is not wanted, panicked, or takes too much CPU or none for long."""
         if self._stop is not None and self._stop.is_set():
-            raise _failure(f"was stopped while {doing}", self._scratch)
+            raise _failure(f"was stopped while {self._doing}", self._scratch)
+        console = self._scratch / "console"
+        if console.exists() and PANIC.encode() in console.read_bytes():
+            raise _failure(f"was ended while {self._doing}", self._scratch)
         cpu_s = _cpu_s(self._process.pid)
         now = time.monotonic()
         if cpu_s is None or cpu_s > self._cpu_s:
             self._cpu_s, self._moved = cpu_s or self._cpu_s, now
         if self._cpu_s > self._limit_s:
-            raise _failure(f"was ended after {self._limit_s:g} s of CPU while {doing}", self._scratch)
+            raise _failure(f"was ended after {self._limit_s:g} s of CPU while {self._doing}", self._scratch)
         if now - self._moved > STALL_S:
-            raise _failure(f"did nothing for {STALL_S:g} s while {doing}", self._scratch)
+            raise _failure(f"did nothing for {STALL_S:g} s while {self._doing}", self._scratch)
 
 
 def _cpu_s(process: int) -> float | None:

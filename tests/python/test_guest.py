@@ -143,7 +143,7 @@ def test_a_machine_that_hangs_or_dies_is_ended_and_its_console_shown(tmp_path: P
     for file in (guest.KERNEL, guest.ABOUT):
         shutil.copyfile(machine.folder / file, tmp_path / file)
     (tmp_path / guest.DISK).write_bytes(b"no RAM disk")
-    with pytest.raises(RunError, match=r"ended with status 0(.|\n)*Kernel panic"):
+    with pytest.raises(RunError, match=r"machine panicked(.|\n)*Kernel panic"):
         guest.snapshot(dataclasses.replace(machine, folder=tmp_path))
     assert not list(tmp_path.glob("snapshot*"))
     assert machines() == []
