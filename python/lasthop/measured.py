@@ -18,6 +18,7 @@ from lasthop import stats
 from lasthop.errors import OutputError
 from lasthop.files import read_at_most
 from lasthop.quantities import estimate_texts
+from lasthop.shape import NUMBER_MAX
 from lasthop.tables import TableColumn, Wide
 
 if TYPE_CHECKING:
@@ -122,12 +123,26 @@ def read(path: str | Path) -> Measured:
     measured = Measured(path.name)
     try:
         reader(measured, content)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        _check_numbers(measured)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
         what = f"{type(error).__name__.removesuffix('Error').lower()}: {str(error)[:100]}"
         raise OutputError(f"'{path}' is damaged, or of another version of its tool ({what})") from None
     if not measured.figures:
         raise OutputError(f"'{path}' holds no rate and no round trip")
     return measured
+
+
+def _check_numbers(measured: Measured) -> None:
+    """Raise `ValueError` if there is a number that nothing has."""
+    windows = [window for _, window in measured.windows]
+    for values in (measured.figures.values(), windows, *(one.values for one in measured.series)):
+        for value in values:
+            # What is not a number fails this, too.
+            if not abs(value) <= NUMBER_MAX:
+                raise ValueError(f"{value!r:.20} is more than anything can be")
+    for series in measured.series:
+        if not all(abs(time) <= NUMBER_MAX for time in series.times_s):
+            raise ValueError(f"{series.name!r} has times that cannot be")
 
 
 def _content(path: Path) -> dict[str, Any]:

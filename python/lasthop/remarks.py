@@ -106,12 +106,12 @@ def nothing_delivered(records: Sequence[Mapping[str, Any]]) -> list[str]:
         f" and {len(silent) - NAMED_MAX} more" if len(silent) > NAMED_MAX else ""
     )
     lost = any(
-        sum(flow["packets_lost"].values()) + sum(flow["acks_lost"].values())
+        sum(flow["packets_lost"].values()) + sum((flow.get("acks_lost") or {}).values())
         for record in records
         for flow in record["flows"]
         if flow["name"] in silent
     )
-    in_flight = any(record["totals"]["packets_in_flight"] for record in records)
+    in_flight = any(record["totals"].get("packets_in_flight") for record in records)
     if not lost and not in_flight:
         text = (
             f"{named} delivered no data, though no packet was lost: the other end refused the connection, or "

@@ -18,6 +18,7 @@ from lasthop.files import reason_of
 from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, captures_in, not_captured
 from lasthop.results import Run, Runs
 from lasthop.seals import FILES_KEY, SMALL, DamagedError, Seals, checked, warn_unchecked
+from lasthop.shape import check_record, check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +27,28 @@ if TYPE_CHECKING:
 
     from lasthop.comparison import Comparison
 
+#: What is read of a saved run or comparison, beside the records of runs themselves.
+_OF_RUNS = {"scenario": {}, "engine_version": str, "runs": [{}], f"{FILES_KEY}?": {"*": str}}
+SHAPES = {
+    RESULT: _OF_RUNS,
+    COMPARISON: {
+        **_OF_RUNS,
+        "transports": [str],
+        "baseline": str,
+        "metrics?": [str],
+        "senders?": [str],
+        "helpers?": [str],
+        "runs": [{"transport": str}],
+    },
+}
+
 
 def load_runs(folder: str | Path) -> Runs:
     """Read what `save_runs` wrote; the large tables are read when asked for."""
     path = Path(folder)
     content, seals = _load(path, RESULT)
     try:
+        _check_runs(content)
         return Runs(
             Run(
                 record,
@@ -41,6 +58,8 @@ def load_runs(folder: str | Path) -> Runs:
             )
             for record in content["runs"]
         )
+    except DamagedError as error:
+        raise _damaged(path / RESULT, str(error)) from None
     except (KeyError, TypeError, ArgumentError) as error:
         raise _damaged(path / RESULT, _lack(error)) from None
 
@@ -53,6 +72,7 @@ def load_comparison(folder: str | Path) -> Comparison:
     path = Path(folder)
     content, seals = _load(path, COMPARISON)
     try:
+        _check_runs(content)
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in content["transports"]}
         for record in content["runs"]:
             runs[record["transport"]].append(record)
@@ -67,9 +87,20 @@ def load_comparison(folder: str | Path) -> Comparison:
         )
         if "law" in content:
             comparison.promises = Promises.of_dict(content["law"])
+    except DamagedError as error:
+        raise _damaged(path / COMPARISON, str(error)) from None
     except (KeyError, TypeError) as error:
         raise _damaged(path / COMPARISON, _lack(error)) from None
     return comparison
+
+
+def _check_runs(content: dict[str, Any]) -> None:
+    """Raise `DamagedError` if the runs of a saved file are none."""
+    for number, record in enumerate(content["runs"]):
+        try:
+            check_record(record)
+        except DamagedError as error:
+            raise DamagedError(f"runs[{number}]: {error}") from None
 
 
 def check_saved(folder: str | Path) -> None:
@@ -201,6 +232,7 @@ def _load(folder: Path, name: str) -> tuple[dict[str, Any], Seals]:
         )
     try:
         content, has_digests = checked(path.read_bytes())
+        check_shape(content, SHAPES[name])
     except OSError as error:
         raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
     except DamagedError as error:

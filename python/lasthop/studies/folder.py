@@ -22,6 +22,7 @@ from lasthop.errors import OutputError
 from lasthop.files import reason_of, replacing, write_text
 from lasthop.output import packed
 from lasthop.seals import FILES_KEY, DamagedError, checked, digest_of, sealed, warn_unchecked
+from lasthop.shape import check_shape
 from lasthop.studies.store import (
     METADATA,
     RUNS,
@@ -45,6 +46,15 @@ if TYPE_CHECKING:
 #: How many rows of a kept table are read at a time, about: a trace of one run may have a million.
 ROWS_AT_ONCE = 300_000
 STUDY, RESULTS, STUDIES = "study.json", "results.parquet", "studies"
+#: What is read of the description.
+SHAPE = {
+    "study": {"name": str},
+    "arguments": {},
+    "versions": {"*": str},
+    "runs": {"wanted": int},
+    "until?": {"unmet?": [str]},
+    f"{FILES_KEY}?": {"*": [str]},
+}
 #: Of the tidy table: 2 says that its values are in units of the SI, whatever the study scales.
 TABLE_FORMAT = 2
 
@@ -408,14 +418,12 @@ def _describe(path: Path) -> dict[str, Any]:
         content, has_digest = checked(path.read_bytes())
         if not has_digest:
             warn_unchecked(path)
-        for key in ("study", "arguments", "versions", "runs"):
-            content[key]
+        check_shape(content, SHAPE)
     except OSError as error:
         raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None
-    except (DamagedError, KeyError) as error:
-        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    except DamagedError as error:
         raise OutputError(
-            f"'{path}' is damaged ({why}): move it away and run the study with "
+            f"'{path}' is damaged ({error}): move it away and run the study with "
             "--resume, which writes it again; no run is lost"
         ) from None
     return content
