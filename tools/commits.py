@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The last commit whose subject, and those before it, are as they are.
-SINCE = "c306496fc4f434178e649eae58e5f0f2d1c6dcf1"
+SINCE = "0749415d16ba910563915aba7ca4aeef0cbc4226"
 LONGEST = 72
 LEFTOVER = re.compile(r"\bshorter lines?\b|^(fixup|squash|amend)!", re.IGNORECASE)
 
