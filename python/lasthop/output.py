@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import _native, columns, unfinished
+from lasthop import _native, columns, qlog, unfinished
 from lasthop.arrow import arrow_of
 from lasthop.errors import ArgumentError
 from lasthop.files import output_errors, replacing, umask
@@ -98,11 +98,12 @@ def save_runs(
     force: bool = False,
     held: bool = False,
     more: Mapping[str, object] | None = None,
+    with_qlog: bool = False,
 ) -> None:
     """Write result.json, the tables in the format chosen, and the captures of each seed.
 
     A folder that holds results is refused but for `force`; with `held` the caller has it reserved. Anything
-    in `more` becomes a further key of result.json.
+    in `more` becomes a further key of result.json. `with_qlog` writes a file for each flow of TCP as well.
     """
     check_format(table_format)
     path = Path(folder)
@@ -122,6 +123,9 @@ def save_runs(
             for place in run.captured_at:
                 with made.file(capture_file(place, run.seed if len(runs) > 1 else None)) as temporary:
                     run.write_pcapng(temporary, place)
+            for flow in qlog.flows_of(run) if with_qlog else ():
+                with made.file(qlog.file_name(flow, run.seed if len(runs) > 1 else None)) as temporary:
+                    qlog.write(run, temporary, flow)
         made.describe(RESULT, runs.to_dict() | dict(more or {}))
 
 

@@ -88,16 +88,19 @@ def not_captured(at: str, known: Sequence[str]) -> ArgumentError:
 
 
 def is_table(name: str) -> bool:
-    """Whether a file has the name of a table or capture that a run or a comparison writes.
+    """Whether a file has the name of a table, capture or qlog that a run or a comparison writes.
 
     Examples
     --------
-    >>> [is_table(name) for name in ("flows.parquet", "capture-3.pcapng", "flows.toml", "notes.csv")]
-    [True, True, False, False]
+    >>> names = ("flows.parquet", "capture-3.pcapng", "qlog-of-left.sqlog", "flows.toml", "notes.csv")
+    >>> [is_table(name) for name in names]
+    [True, True, True, False, False]
     """
     stem, _, ending = name.partition(".")
     if ending == "pcapng":
         return stem == "capture" or stem.startswith("capture-")
+    if name.endswith(".sqlog"):
+        return name.startswith("qlog-")
     return stem in TABLES and ending in TABLE_FORMATS
 
 

@@ -243,6 +243,35 @@ class Run(OverTime):
         with replacing(Path(path)) as temporary:
             self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
+    def write_qlog(self, path: str | Path, flow: str | None = None) -> None:
+        """Write what the sender of a flow of TCP did as qlog, which qvis opens. Needs ``trace=True``.
+
+        Parameters
+        ----------
+        path : path
+            Where to. It is JSON-SEQ, whose files end in ``.sqlog``.
+        flow : str, optional
+            The flow by its name; need not be given if there is only one.
+
+        Examples
+        --------
+        >>> import json, lasthop as lh, pathlib, tempfile
+        >>> run = lh.run(lh.Scenario(lh.EXAMPLE), trace=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "flow.sqlog")
+        ...     run.write_qlog(path, run.flows["name"][0])
+        ...     head = json.loads(path.read_text().split(chr(30))[1])
+        >>> head["qlog_version"], head["trace"]["common_fields"]["protocol_type"]
+        ('0.3', ['TCP'])
+        """
+        from pathlib import Path
+
+        from lasthop import qlog
+        from lasthop.files import replacing
+
+        with replacing(Path(path)) as temporary:
+            qlog.write(self, temporary, flow)
+
     def plot(
         self, *paths: str | Path, law: str | None = None, cdf: str | None = None, box: str | None = None
     ) -> Picture:

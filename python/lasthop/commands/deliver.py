@@ -104,8 +104,12 @@ def check_json(file: str, json_file: str | None, *, force: bool) -> None:
     files.check_file(json_file, replace=force)
 
 
-def check_recording(out: Path | None, *, series: bool, trace: bool, capture_at: list[str] | None) -> None:
+def check_recording(
+    out: Path | None, *, series: bool, trace: bool, capture_at: list[str] | None, qlog: bool = False
+) -> None:
     """Refuse tables that no folder is named for."""
+    if qlog and out is None:
+        raise ArgumentError("--qlog writes files: say where with --out DIR")
     if (series or trace) and out is None:
         option = "--series" if series else "--trace"
         raise ArgumentError(f"{option} writes tables: say where with --out DIR")
@@ -122,7 +126,13 @@ def check_plot(path: Path) -> str | None:
 
 
 def deliver_runs(
-    runs: Runs | None, json_file: str | None, out: Path | None, table_format: str, wanted: list[int]
+    runs: Runs | None,
+    json_file: str | None,
+    out: Path | None,
+    table_format: str,
+    wanted: list[int],
+    *,
+    with_qlog: bool = False,
 ) -> None:
     """Write and print what has finished, be it all or not."""
     if runs is None:
@@ -131,7 +141,7 @@ def deliver_runs(
     more = {"missing_seeds": missing} if missing else {}
     try:
         if out is not None:
-            output.save_runs(runs, out, table_format, held=True, more=more)
+            output.save_runs(runs, out, table_format, held=True, more=more, with_qlog=with_qlog)
     finally:
         # Even if the disk is full, the figures are shown.
         if json_file is not None:

@@ -63,6 +63,10 @@ def run(
             help="With --out: a pcapng of a node, a link, 'senders', 'links' or the 'air'; repeatable.",
         ),
     ] = None,
+    qlog: Annotated[
+        bool,
+        typer.Option("--qlog", help="With --out: as --trace, and a qlog of each flow of TCP, for qvis."),
+    ] = False,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",
     trust: TrustOption = False,
@@ -77,7 +81,8 @@ def run(
         if seed is not None and seeds is not None:
             raise ArgumentError("--seed and --seeds exclude each other: give one")
         wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
-        check_recording(out, series=series, trace=trace, capture_at=capture_at)
+        check_recording(out, series=series, trace=trace, capture_at=capture_at, qlog=qlog)
+        trace = trace or qlog
         places = capture_at or None
         api.check_seeds(wanted)
         api.check_places(scenario, places, spooled=True, trace=trace)
@@ -96,9 +101,9 @@ def run(
                         capture_at=places,
                     )
             except RunError as error:
-                deliver_runs(error.finished, json_file, out, table_format, wanted)
+                deliver_runs(error.finished, json_file, out, table_format, wanted, with_qlog=qlog)
                 raise with_whereabouts(error, out) from None
-            deliver_runs(runs, json_file, out, table_format, wanted)
+            deliver_runs(runs, json_file, out, table_format, wanted, with_qlog=qlog)
         if out is not None:
             note(f"results in {out}")
 
