@@ -26,6 +26,7 @@ from lasthop.files import check_file, output_errors, reason_of, replacing, umask
 from lasthop.places import COMPARISON, RESULT, STUDY
 from lasthop.saved import check_saved
 from lasthop.stand_ins import unexecuted
+from lasthop.visible import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -470,6 +471,6 @@ def _unfit(name: str) -> str | None:
         return "is too long"
     if {"", ".", ".."} & set(parts):
         return "has an empty part or '.'"
-    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name):
+    if UNSEEN.search(name) or any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name):
         return "holds a control character, or is not UTF-8"
     return None

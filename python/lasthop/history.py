@@ -54,6 +54,8 @@ INDEX = "CREATE INDEX IF NOT EXISTS windows_by_week ON windows (endpoint, hour, 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: Rows that an import may bring: far more than a history keeps.
 IMPORT_MAX = 1_000_000
+#: Letters of the name of a node, and of a wrong value in an error.
+NAME_MAX, SHOWN_MAX = 255, 60
 IMPORT_BYTES_MAX = 1 << 27
 WINDOW_MAX = 1e9
 #: Bytes of a row: far more than a name of a node needs.
@@ -228,18 +230,18 @@ def _check_columns(found: Iterable[str], where: str) -> None:
 def _entry(row: Mapping[str, Any], where: str) -> Entry:
     """Check one row of a file."""
     endpoint = row["endpoint"]
-    if not isinstance(endpoint, str) or not endpoint.strip():
-        raise OutputError(f"{where}: endpoint is {endpoint!r}; expected the name of a node")
+    if not isinstance(endpoint, str) or not endpoint.strip() or len(endpoint) > NAME_MAX:
+        raise OutputError(f"{where}: endpoint is {_shown(endpoint)}; expected the name of a node")
     limits = {"hour": (0, 23), "weekday": (0, 6), "month": (1, 12), "week": (0, 53)}
     known = {"week": 0, **row}
     numbers = {name: _whole(known[name], name, low, high, where) for name, (low, high) in limits.items()}
     try:
         window = float(row["window_segments"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         window = math.nan
     if not 1 <= window <= WINDOW_MAX:
-        given = row["window_segments"]
-        raise OutputError(f"{where}: window_segments is {given!r}; expected a number of segments, at least 1")
+        given = _shown(row["window_segments"])
+        raise OutputError(f"{where}: window_segments is {given}; expected a number of segments, at least 1")
     return Entry(endpoint, window_segments=window, **numbers)
 
 
@@ -249,8 +251,14 @@ def _whole(value: object, name: str, low: int, high: int, where: str) -> int:
     except ValueError:
         number = None
     if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
-        raise OutputError(f"{where}: {name} is {value!r}; expected a whole number from {low} to {high}")
+        raise OutputError(f"{where}: {name} is {_shown(value)}; expected a whole number from {low} to {high}")
     return number
+
+
+def _shown(value: object) -> str:
+    """Return the beginning of a value for an error."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -322,6 +330,9 @@ def _read(path: Path, connection: sqlite3.Connection) -> list[Entry]:
         # Made by a writer that was killed before its first transaction was complete.
         return []
     columns = COLUMNS if "week" in _columns(connection) else REQUIRED
+    (held,) = connection.execute("SELECT count(*) FROM windows").fetchone()
+    if held > IMPORT_MAX:
+        raise OutputError(f"'{path}' has more than {IMPORT_MAX:,} rows: 'lasthop history clear' empties it")
     rows = enumerate(connection.execute(SELECT.format(", ".join(columns))), 1)
     return [_entry(dict(zip(columns, row, strict=True)), f"'{path}', row {number}") for number, row in rows]
 

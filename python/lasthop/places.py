@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from lasthop import unfinished
 from lasthop.columns import on_demand
 from lasthop.errors import ArgumentError, OutputError
+from lasthop.files import LONGEST, check_folder, read_at_most
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,7 +122,6 @@ def reserved(folder: str | Path, *, force: bool = False) -> Iterator[None]:
     OutputError
         Saying what is there and what to do.
     """
-    from lasthop.files import check_folder
     from lasthop.studies.locks import WHOLE, locked
 
     path = Path(folder)
@@ -188,7 +188,7 @@ def _described(folder: Path, kind: str) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """Read a description; one that is damaged describes nothing."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = json.loads(read_at_most(path, LONGEST) or b"")
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -17,7 +17,7 @@ from lasthop.errors import ArgumentError, OutputError
 from lasthop.files import reason_of
 from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, captures_in, not_captured
 from lasthop.results import Run, Runs
-from lasthop.seals import FILES_KEY, SMALL, DamagedError, Seals, checked, warn_unchecked
+from lasthop.seals import FILES_KEY, SMALL, DamagedError, Seals, read_sealed, warn_unchecked
 from lasthop.shape import check_record, check_shape
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lasthop.comparison import Comparison
 
 #: What is read of a saved run or comparison, beside the records of runs themselves.
-_OF_RUNS = {"scenario": {}, "engine_version": str, "runs": [{}], f"{FILES_KEY}?": {"*": str}}
+_OF_RUNS = {"runs": [{}], "scenario": {}, "engine_version": str, f"{FILES_KEY}?": {"*": str}}
 SHAPES = {
     RESULT: _OF_RUNS,
     COMPARISON: {
@@ -231,7 +231,7 @@ def _load(folder: Path, name: str) -> tuple[dict[str, Any], Seals]:
             f"no run at '{folder}': it has no {name}; 'lasthop run FILE --out DIR' makes such a folder"
         )
     try:
-        content, has_digests = checked(path.read_bytes())
+        content, has_digests = read_sealed(path)
         check_shape(content, SHAPES[name])
     except OSError as error:
         raise OutputError(f"cannot read '{path}': {reason_of(error)}") from None

@@ -14,6 +14,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from lasthop.errors import UncheckedWarning
+from lasthop.files import LONGEST, read_at_most
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -35,6 +36,22 @@ CHANGED = "it is not what was written: its SHA-256 differs"
 
 class DamagedError(Exception):
     """A file that is not what was written; the text says what is wrong."""
+
+
+def read_sealed(file: Path) -> tuple[dict[str, Any], bool]:
+    """Return what `checked` does of a file.
+
+    Raises
+    ------
+    DamagedError
+        If it is no JSON object, or not what was written.
+    OSError
+        If it cannot be read.
+    """
+    raw = read_at_most(file, LONGEST)
+    if raw is None:
+        raise DamagedError(f"it has more than {LONGEST} bytes")
+    return checked(raw)
 
 
 def digest_of(file: Path) -> str:

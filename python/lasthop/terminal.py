@@ -90,6 +90,9 @@ def user_errors() -> Iterator[None]:
         raise _exit(EXIT_USER) from None
     except BrokenPipeError:
         raise
+    except MemoryError:
+        note("error: there is not enough memory for this; 'ulimit -v' shows whether it is limited")
+        raise _exit(EXIT_USER) from None
     except OSError as error:
         # Files are named where they are written; what is left is a full disk behind standard output.
         what = "standard output" if error.filename is None else f"'{error.filename}'"

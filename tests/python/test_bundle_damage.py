@@ -108,7 +108,8 @@ def made(
     return path
 
 
-NAMES = ["", ".", "x//y", "./x/y", "x/./y", "x/", "/x", "../x", "x/../y", "a\\b", "c:d", "a\nb", "a\x1b[2J"]
+NAMES = ["", ".", "x//y", "./x/y", "x/./y", "x/", "/x", "../x", "x/../y", "a\\b", "c:d"]
+NAMES += ["a\nb", "a\x1b[2J", "a\u202eb"]
 
 
 @pytest.mark.parametrize("name", NAMES)

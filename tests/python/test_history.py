@@ -468,6 +468,16 @@ HEAD = "endpoint,hour,weekday,month,window_segments\n"
             json.dumps([ENTRIES[0]._asdict() | {"hour": True}]),
             "'{}', row 1: hour is True; expected a whole number from 0 to 23",
         ),
+        (
+            "a.json",
+            json.dumps([ENTRIES[0]._asdict() | {"window_segments": 10**400}]),
+            "'{}', row 1: window_segments is 1000",
+        ),
+        (
+            "a.json",
+            json.dumps([ENTRIES[0]._asdict() | {"endpoint": "a" * 10**6}]),
+            f"'{{}}', row 1: endpoint is '{'a' * 59}...; expected the name of a node",
+        ),
         ("a.txt", HEAD, "'{}' ends neither in .csv nor in .json: the ending chooses the format"),
     ],
 )

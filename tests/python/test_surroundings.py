@@ -171,6 +171,23 @@ def test_files_without_end_are_refused_at_once(tmp_path: Path, command: str, fil
     assert used.ru_maxrss * 1024 < max(MEMORY, inherited + 1)
 
 
+@pytest.mark.parametrize("command", ["show", "plot", "study show"])
+def test_results_without_end_are_refused_at_once(tmp_path: Path, command: str) -> None:
+    """Holes take no disk, and would take all memory."""
+    for name in ("result.json", "study.json"):
+        with (tmp_path / name).open("wb") as big:
+            big.truncate(3 << 30)
+    told = subprocess.run(
+        ["/bin/sh", "-c", f"{LASTHOP} {command} {tmp_path}"],
+        capture_output=True,
+        text=True,
+        preexec_fn=limited,
+        check=False,
+    )
+    assert (told.returncode, "Traceback" in told.stderr) == (2, False), told.stderr
+    assert "more than 1073741824 bytes" in told.stderr
+
+
 @pytest.mark.parametrize("option", [["--out", ""], ["--out="], ["--json", ""], [""]])
 def test_an_empty_argument_means_no_folder(
     command: Callable[..., Result], small: Path, option: list[str], monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ from lasthop.arrow import frame_of
 from lasthop.errors import OutputError
 from lasthop.files import reason_of, replacing, write_text
 from lasthop.output import packed
-from lasthop.seals import FILES_KEY, DamagedError, checked, digest_of, sealed, warn_unchecked
+from lasthop.seals import FILES_KEY, DamagedError, digest_of, read_sealed, sealed, warn_unchecked
 from lasthop.shape import check_shape
 from lasthop.studies.store import (
     METADATA,
@@ -415,7 +415,7 @@ def _find(folder: Path, name: str | None) -> Path:
 def _describe(path: Path) -> dict[str, Any]:
     """Read a ``study.json``."""
     try:
-        content, has_digest = checked(path.read_bytes())
+        content, has_digest = read_sealed(path)
         if not has_digest:
             warn_unchecked(path)
         check_shape(content, SHAPE)
