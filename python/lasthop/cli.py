@@ -46,6 +46,7 @@ VERBS = {
     "steer": "real:steer",
     "parity": "real:parity",
     "evaluate": "evaluate:evaluate",
+    "check-transport": "checks:check_transport",
     "script": "scripts:script",
     "fuzz": "scripts:fuzz",
     "doctor": "begin:doctor",
