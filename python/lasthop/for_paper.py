@@ -27,6 +27,8 @@ BOTH_COLUMNS = 7.16
 #: Height of a panel over time, in inches, and of what is around all of them.
 PANEL = 1.2
 AROUND = 0.35
+#: Height of a figure of one panel that has its legend below.
+SINGLE = 2.5
 #: The first comes with matplotlib; where an SVG is shown without it, the others look like it.
 FONTS = ["STIXGeneral", "Times New Roman", "Times"]
 TEXT = 8
@@ -69,8 +71,6 @@ def check_vectors(paths: Sequence[Path]) -> None:
 
 def dress(figure: Figure) -> None:
     """Give a figure the size and the letters of a journal; its title goes into the caption of the paper."""
-    from matplotlib.text import Text
-
     specs = [axes.get_subplotspec() for axes in figure.axes]
     grids = [spec.get_gridspec() for spec in specs if spec is not None]
     columns = max((grid.ncols for grid in grids), default=1)
@@ -91,9 +91,42 @@ def dress(figure: Figure) -> None:
         axes.set_ylabel(axes.get_ylabel().replace(" (", "\n("))
         # What the shades mean is for the caption too.
         axes.set_xlabel(axes.get_xlabel().partition(";")[0])
+    set_letters(figure)
+
+
+def legend_columns(labels: Sequence[str], width_in: float) -> int:
+    """Return how many entries a legend above a figure has side by side.
+
+    Examples
+    --------
+    >>> legend_columns(["reno", "cubic", "bbr", "vegas"], 3.5), legend_columns(["a long name " * 6], 3.5)
+    (4, 1)
+    """
+    needed = KEY + LETTER * max(map(len, labels), default=0)
+    return max(1, min(len(labels), int((width_in - ONE_COLUMN + LEGEND) / needed)))
+
+
+def set_letters(figure: Figure) -> None:
+    """Give every text of a figure the font of a journal, no larger than its text."""
+    from matplotlib.text import Text
+
     for text in figure.findobj(Text):
         text.set_fontfamily("serif")
         text.set_fontsize(min(TEXT, text.get_fontsize()))
+
+
+def size_of(panels: int, columns: int, size_in: tuple[float, float]) -> tuple[float, float]:
+    """Return the size of a figure of a study, in inches: one panel fills a column, several fill both.
+
+    Examples
+    --------
+    >>> size_of(1, 1, (7.0, 4.2)), size_of(4, 2, (9.0, 6.0))[0]
+    ((3.5, 2.5), 7.16)
+    """
+    if panels == 1:
+        return ONE_COLUMN, SINGLE
+    width, height = size_in
+    return BOTH_COLUMNS, height * BOTH_COLUMNS / width if columns > 1 else height
 
 
 def _place_legend(axes: Axes) -> None:
@@ -101,13 +134,12 @@ def _place_legend(axes: Axes) -> None:
     if axes.get_legend() is None:
         return
     handles, labels = axes.get_legend_handles_labels()
-    needed = KEY + LETTER * max(map(len, labels), default=0)
     axes.legend(
         handles,
         labels,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
-        ncols=max(1, min(len(labels), int(LEGEND / needed))),
+        ncols=legend_columns(labels, ONE_COLUMN),
         fontsize=SMALL,
         frameon=False,
         borderaxespad=0.1,

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop.studies import charts, plot
+from lasthop import for_paper
+from lasthop.errors import ArgumentError
+from lasthop.studies import charts, plot, show
 from lasthop.studies.charts import Look, Style, make_chart
 
 if TYPE_CHECKING:
@@ -231,3 +233,29 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     assert message(table=many, panels=["env"]) == (
         "'goodput' would take 25 panels, one for each value of env: pick some with --where AXIS=VALUE"
     )
+
+
+@pytest.mark.parametrize(("envs", "width_in"), [(("wired",), 3.5), (("wired", "radio"), 7.16)])
+def test_a_figure_for_a_paper_is_as_wide_as_its_columns(
+    tmp_path: Path, envs: tuple[str, ...], width_in: float
+) -> None:
+    """A title and names beside the lines lay over one another in a column."""
+    with for_paper.styled("paper"):
+        chart = make_chart(a_table(envs=envs), "goodput", "n", "proto", ["env"], look=LOOK)
+        figure = plot.draw_chart(chart)
+        figure.savefig(tmp_path / "drawn.pdf")
+    assert figure.get_size_inches()[0] == pytest.approx(width_in)
+    assert not figure.texts
+    (legend,) = figure.legends
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    assert all(box is not None and box.y1 <= legend.get_window_extent().y0 + 1 for box in boxes)
+    assert all(box is not None and box.x1 <= figure.bbox.width for box in boxes)
+
+
+@pytest.mark.parametrize(("asked", "ending"), [(None, ".pdf"), ("svg", ".svg")])
+def test_figures_for_a_paper_are_vectors(tmp_path: Path, asked: str | None, ending: str) -> None:
+    assert show.format_of(tmp_path / "goodput", asked) in (asked, "png")
+    with for_paper.styled("paper"):
+        assert f".{show.format_of(tmp_path / 'goodput', asked)}" == ending
+        with pytest.raises(ArgumentError, match=r"goodput.png' for a paper"):
+            show.format_of(tmp_path / "goodput", "png")

@@ -20,6 +20,7 @@ from lasthop.commands.options import (
     SeedOption,
     SeedsOption,
     SetOption,
+    StyleOption,
     TrustOption,
 )
 from lasthop.errors import ArgumentError
@@ -90,12 +91,7 @@ def plot(
             help="Draw a distribution: goodput of flows, rtt over time (--series), packet_delay (--trace).",
         ),
     ] = None,
-    style: Annotated[
-        str,
-        typer.Option(
-            "--style", metavar="NAME", help="screen, or paper: .pdf or .svg as wide as a journal's column."
-        ),
-    ] = "screen",
+    style: StyleOption = "screen",
     box: Annotated[
         str | None,
         typer.Option(

@@ -118,6 +118,12 @@ VirtualOption = Annotated[
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing run, comparison or file.")]
 
+StyleOption = Annotated[
+    str,
+    typer.Option(
+        "--style", metavar="NAME", help="screen, or paper: .pdf or .svg as wide as a journal's column."
+    ),
+]
 BesideOption = Annotated[
     list[Path] | None,
     typer.Option(

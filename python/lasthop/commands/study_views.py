@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lasthop.arguments import complete_metrics, complete_tables
-from lasthop.commands.options import TABLE_HELP, ModelOption
+from lasthop.commands.options import TABLE_HELP, ModelOption, StyleOption
 from lasthop.stand_ins import unexecuted
 from lasthop.terminal import doing, note, print_content, say, user_errors
 
@@ -119,15 +119,19 @@ def plot_study(
         ),
     ] = None,
     picture_format: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="png, svg, pdf or html; png.")
+        str | None,
+        typer.Option("--format", metavar="NAME", help="png, svg, pdf or html; png, for a paper pdf."),
     ] = None,
+    style: StyleOption = "screen",
     law: ModelOption = None,
 ) -> None:
     """Draw a figure per metric, and per kept series, with 95 % intervals.
 
     The axis of the baseline becomes lines; further axes become panels.
     """
-    with user_errors(), unexecuted():
+    from lasthop.for_paper import styled
+
+    with user_errors(), unexecuted(), styled(style):
         from dataclasses import replace
 
         from lasthop.studies.show import write_figures

@@ -12,6 +12,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from lasthop import for_paper
 from lasthop.drawing import save_figure as save_vectors
 from lasthop.files import replacing
 from lasthop.studies.charts import Chart, Line, Look, make_chart, make_series_chart
@@ -133,21 +134,9 @@ def save_figure(figure: Figure, path: Path, *, dpi: int = 140, colours: int = 96
 
 def draw_chart(chart: Chart) -> Figure:
     """Draw a chart with matplotlib."""
-    from matplotlib.figure import Figure
-
-    several = len(chart.panels) > 1
-    columns = chart.columns
+    several, columns = len(chart.panels) > 1, chart.columns
     rows = -(-len(chart.panels) // columns)
-    width, height = chart.size_in
-    if several:
-        panel_in = STACKED_IN if columns == 1 else PANEL_IN
-        width = max(width, columns * panel_in[0] + 1.3)
-        height = HEAD_IN + rows * panel_in[1] + 0.3
-    figure = Figure(figsize=(width, height), layout="constrained")
-    head = HEAD_IN / height
-    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head))  # type: ignore[union-attr,call-arg]
-    figure.text(0.1 / width, 1 - 0.07 / height, chart.title, fontsize=11, weight="bold", color=INK, va="top")
-    figure.text(0.1 / width, 1 - 0.29 / height, chart.note, fontsize=8, color=FAINT, va="top")
+    figure = _empty_figure(chart, rows)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, panel in zip(grid, chart.panels, strict=False):
         _draw_lines(axes, chart, panel.lines)
@@ -161,19 +150,45 @@ def draw_chart(chart: Chart) -> Figure:
     for axes in grid[max(0, len(chart.panels) - columns) : len(chart.panels)]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel(chart.x_label, fontsize=9)
+    y_label = chart.y_label.replace(", ", ",\n") if for_paper.is_paper() else chart.y_label
     if rows > 1:
-        figure.supylabel(chart.y_label, fontsize=9)
+        figure.supylabel(y_label, fontsize=9)
     else:
-        grid[0].set_ylabel(chart.y_label, fontsize=9)
+        grid[0].set_ylabel(y_label, fontsize=9)
     names = chart.names
     if len(names) < 2 and not any(name for name, _ in names):  # noqa: PLR2004 - one line needs no legend
         return figure
-    axes_in = height - HEAD_IN - 0.7
-    if several or len(names) * LEGEND_LINE_IN > axes_in or chart.categories:
+    axes_in = figure.get_size_inches()[1] - HEAD_IN - 0.7
+    if several or for_paper.is_paper() or len(names) * LEGEND_LINE_IN > axes_in or chart.categories:
         _draw_legend(figure, chart)
     else:
         _draw_direct_legend(grid[0], chart, LEGEND_LINE_IN / axes_in)
     return figure
+
+
+def _empty_figure(chart: Chart, rows: int) -> Figure:
+    """Return a figure of the right size; with its head, unless it is for a paper."""
+    from matplotlib.figure import Figure
+
+    width, height = chart.size_in
+    if len(chart.panels) > 1:
+        panel_in = STACKED_IN if chart.columns == 1 else PANEL_IN
+        width = max(width, chart.columns * panel_in[0] + 1.3)
+        height = HEAD_IN + rows * panel_in[1] + 0.3
+    if for_paper.is_paper():
+        size = for_paper.size_of(len(chart.panels), chart.columns, (width, height - HEAD_IN))
+        return Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    _draw_head(figure, chart)
+    return figure
+
+
+def _draw_head(figure: Figure, chart: Chart) -> None:
+    """Draw title and note above the axes; in a paper the caption has them."""
+    width, height = figure.get_size_inches()
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - HEAD_IN / height))  # type: ignore[union-attr,call-arg]
+    figure.text(0.1 / width, 1 - 0.07 / height, chart.title, fontsize=11, weight="bold", color=INK, va="top")
+    figure.text(0.1 / width, 1 - 0.29 / height, chart.note, fontsize=8, color=FAINT, va="top")
 
 
 def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - untyped
@@ -440,15 +455,19 @@ def _draw_legend(figure: Figure, chart: Chart) -> None:
         )
         for name, style in chart.names
     ]
+    # In a paper a legend at the side would take a third of a column.
+    width = for_paper.legend_columns([name for name, _ in chart.names], figure.get_size_inches()[0])
+    above: dict[str, Any] = {"loc": "outside upper left", "ncols": width, "columnspacing": 1.0}
+    place = above if for_paper.is_paper() else {"loc": "outside right upper"}
     figure.legend(
         handles=handles,
-        loc="outside right upper",
         fontsize=8.5,
         title=chart.legend or None,
         title_fontsize=8.5,
         frameon=False,
         handlelength=1.2 if chart.categories else 3.2,
         alignment="left",
+        **place,
     )
 
 

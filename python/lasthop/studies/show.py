@@ -104,7 +104,7 @@ def write_figures(
     target : path
         A folder, made if need be, or for one figure a file whose name ends in a format.
     table_format : str, optional
-        ``png``, ``svg``, ``pdf`` or ``html``; the target's ending, else ``png``, if not given.
+        ``png``, ``svg``, ``pdf`` or ``html``; the target's ending, else ``png``, for a paper ``pdf``.
     series : mapping, optional
         Kept series by name, drawn over time.
     seed : int, optional
@@ -118,15 +118,14 @@ def write_figures(
         For an unknown format, several figures for one file, or nothing to draw.
     """
     from lasthop.drawing import missing
-    from lasthop.studies.plot import draw_chart, save_figure, save_page
 
     if (lack := missing()) is not None:
         raise ArgumentError(lack)
     ending = target.suffix.lower().removeprefix(".")
     is_file = ending in FORMATS and not target.is_dir()
-    chosen = table_format or (ending if is_file else "png")
-    if chosen not in FORMATS:
-        raise ArgumentError(f"unknown format {chosen!r}: use one of {', '.join(FORMATS)}")
+    chosen = format_of(
+        target if is_file else target / "figure", table_format or (ending if is_file else None)
+    )
     if is_file and chosen != ending:
         raise ArgumentError(f"'{target}' does not end in .{chosen}: leave out --format, or rename the file")
     charts = _charts(digest, series or {}, seed, law)
@@ -145,12 +144,35 @@ def write_figures(
     written = []
     for name, chart in charts.items():
         path = target if is_file else target / f"{name}.{chosen}"
-        if chosen == "html":
-            save_page(chart, path)
-        else:
-            save_figure(draw_chart(chart), path)
+        _write(chart, path)
         written.append(path)
     return written
+
+
+def format_of(example: Path, asked: str | None) -> str:
+    """Return the format of figures: what is asked for, or what is usual in their style."""
+    from lasthop import for_paper
+
+    chosen = asked or ("pdf" if for_paper.is_paper() else "png")
+    if chosen not in FORMATS:
+        raise ArgumentError(f"unknown format {chosen!r}: use one of {', '.join(FORMATS)}")
+    if for_paper.is_paper():
+        for_paper.check_vectors([example.with_suffix(f".{chosen}")])
+    return chosen
+
+
+def _write(chart: Chart, path: Path) -> None:
+    """Draw a chart in the present style."""
+    from lasthop import for_paper
+    from lasthop.studies.plot import draw_chart, save_figure, save_page
+
+    if path.suffix == ".html":
+        save_page(chart, path)
+        return
+    figure = draw_chart(chart)
+    if for_paper.is_paper():
+        for_paper.set_letters(figure)
+    save_figure(figure, path)
 
 
 def _charts(
