@@ -77,7 +77,7 @@ def refusals() -> Iterator[None]:
         raise
     except OverflowError:
         raise ArgumentError(
-            "a number is out of range: times, hosts and ports are not negative, and a port is below 65536"
+            "a number is out of range: times, hosts, ports and seeds are not negative, a port is below 65536"
         ) from None
     except ValueError as error:
         raise ArgumentError(str(error)) from None
@@ -194,6 +194,9 @@ class Network:
 
     def damage(self, cut: float, flip: float) -> None:
         """From now on, cut what arrives short with one probability, and flip a bit with the other."""
+        for name, value in (("cut", cut), ("flip", flip)):
+            if not 0 <= value <= 1:
+                raise ArgumentError(f"{name} is {value}: a probability lies between 0 and 1")
         with refusals():
             self._network.damage(cut, flip)
 

@@ -65,6 +65,14 @@ def test_mistakes_are_named(wrong: Any, message: str) -> None:
         wrong(network)
 
 
+@pytest.mark.parametrize(
+    ("cut", "flip", "told"), [(2, 0, "cut is 2"), (0, -1, "flip is -1"), (0, float("nan"), "nan")]
+)
+def test_damage_takes_probabilities(cut: float, flip: float, told: str) -> None:
+    with pytest.raises(lh.ArgumentError, match=f"{told}.*between 0 and 1"):
+        lh.Network.read(CLEAN).damage(cut, flip)
+
+
 def test_a_wrong_scenario_is_a_scenario_error() -> None:
     with pytest.raises(lh.ScenarioError, match="no such file"):
         lh.Network.load("nowhere.toml")
