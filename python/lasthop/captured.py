@@ -80,9 +80,24 @@ class Captured:
         for name, value, surely in self.figures():
             rows.add_row(name, value, surely)
         parts.append(rows)
+        if one_sided := self._one_sided():
+            parts.append(Text(one_sided, style="dim"))
         if found["truncated"]:
             parts.append(Text("the file ends within a packet: it was cut while it was written", style="dim"))
         return Group(*parts)
+
+    def _one_sided(self) -> str:
+        """Say what is missing of a capture of one direction of TCP, if it is one."""
+        found = self.found
+        ends = {found["from"], found["to"]}
+        flows = [one for one in found["flows"] if one["transport"] == "tcp"]
+        of_path = [one for one in flows if {one["from"], one["to"]} == ends]
+        ways = [sum(one["packets"][way] for one in of_path) for way in (0, 1)]
+        if not of_path or all(ways):
+            return ""
+        has_data = any(sum(one["payload"]) for one in of_path)
+        what = "no acknowledgements are" if has_data else "no data are"
+        return f"{what} in the capture: take one where both directions pass"
 
     def _flows(self) -> RenderableType:
         table = simple_table("connection")
@@ -131,7 +146,18 @@ class Captured:
         return rows
 
     def scenario(self) -> str:
-        """Return the path and its connections as a scenario, with comments that say how sure it is."""
+        """Return the path and its connections as a scenario, with comments that say how sure it is.
+
+        Raises
+        ------
+        ArgumentError
+            If no connection carries data: a scenario has at least one flow.
+        """
+        if not any(sum(one["payload"]) for one in self.found["flows"]):
+            raise ArgumentError(
+                f"'{self.path}' has no packet with data, so that no scenario can be made of it: "
+                "take a capture where both directions pass"
+            )
         length = min(max(self.found["length_s"], 1.0), LONGEST_RUN_S)
         lines = [
             f"# A first estimate of the path in the capture {self.path.name}, by lasthop from-capture.",

@@ -340,3 +340,17 @@ def test_wrong_sources(tmp_path: Path, more: str, message: str) -> None:
     (tmp_path / "capture.pcap").write_text("no capture")
     with pytest.raises(lh.ScenarioError, match="it begins neither as pcap nor as pcapng does"):
         lh.Scenario.load(file)
+
+
+def test_a_capture_of_one_direction_says_so(command: Callable[..., Result], tmp_path: Path) -> None:
+    """Every figure was '-' without a word, and the scenario of ACKs alone had no flow and was refused."""
+    with pytest.raises(ArgumentError):
+        captured(tmp_path, drawn(5) | {"at": "links", "duration": 3})
+    words = ("from-capture", tmp_path / "capture.pcapng", "--out", tmp_path / "path.toml")
+    data, acks = (command(*words, "--interface", number, "--force") for number in (2, 3))
+    assert "no acknowledgements are in the capture: take one where both directions pass" in data.stdout
+    assert data.exit_code == 0
+    assert "no data are in the capture" in acks.stdout
+    assert "has no packet with data" in acks.stderr
+    assert acks.exit_code == 2
+    assert command("from-capture", tmp_path / "capture.pcapng", "--interface", 3).exit_code == 0
