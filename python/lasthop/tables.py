@@ -364,6 +364,9 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
         value = stats.estimate(column.of(record["totals"]) for record in records)
         if not column.shown or value is None:
             continue
+        # A flow that is alone shares with none.
+        if column.name == "jain_index" and all(len(record["flows"]) < 2 for record in records):  # noqa: PLR2004
+            continue
         (text,), prefixed = estimate_texts([value], column.shown_unit)
         if column.whole:
             prefixed = f"of {records[0]['totals'].get(column.whole)}"

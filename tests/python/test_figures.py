@@ -87,6 +87,19 @@ def test_flows_are_called_as_in_the_file(home: lh.Scenario) -> None:
     assert "p95 completion" in text
 
 
+@pytest.mark.parametrize(("count", "told"), [(1, False), (2, True)])
+def test_a_lone_flow_shares_with_none(count: int, told: bool) -> None:
+    """A table said 'Jain index 1' of a flow that is alone."""
+    bottleneck = {"rate": "2 Mbit/s", "delay": "10 ms"}
+    access = {"rate": "10 Mbit/s", "delay": "1 ms"}
+    topology = {"kind": "dumbbell", "bottleneck": bottleneck, "access": access}
+    flows = [{"count": count, "transport": "reno"}]
+    runs = lh.run_seeds(lh.Scenario({"duration": "2 s", "topology": topology, "flows": flows}), [1, 2])
+    assert ("Jain index" in repr(runs)) is told
+    assert ("Jain index" in repr(runs[0])) is told
+    assert runs[0].totals["jain_index"] is not None
+
+
 def test_one_entry_is_not_averaged_with_another(with_fec: Comparison) -> None:
     text = render(with_fec, 160)
     assert "web (50 flows): completion" in text
