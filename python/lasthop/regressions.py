@@ -198,7 +198,8 @@ def check(  # noqa: PLR0913 - a call of one command, all by name
     with ThreadPoolExecutor(jobs) as pool:
         for scenario in scenarios:
             runs = [(command, seed) for seed in seeds for command in (old, new)]
-            made = list(pool.map(lambda run: measure(run[0], scenario, run[1], timeout_s), runs))  # noqa: B023 - the map ends here
+            # The map ends here, before `scenario` is another.
+            made = list(pool.map(lambda run: measure(run[0], scenario, run[1], timeout_s), runs))  # noqa: B023
             for bound in bounds:
                 found = _finding(scenario, bound, (made[0::2], made[1::2]), (new, seeds))
                 findings.append(found)

@@ -278,7 +278,7 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "a damaged comparison in a bundle",
         partial(bundled_damage, "both", "comparison.json", '{"runs": []}'),
-        f"'both/comparison.json' is damaged (it has no 'transports'): {COMPARE_AGAIN}",
+        f"'both/comparison.json' is damaged (it has no 'scenario'): {COMPARE_AGAIN}",
     ),
     (
         "a damaged table of a comparison in a bundle",
@@ -412,12 +412,12 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "a comparison of nothing",
         partial(comparison_file, '{"runs": []}'),
-        f"'both/comparison.json' is damaged (it has no 'transports'): {COMPARE_AGAIN}",
+        f"'both/comparison.json' is damaged (it has no 'scenario'): {COMPARE_AGAIN}",
     ),
     (
         "a comparison of something else",
-        partial(comparison_file, '{"transports": 1, "runs": []}'),
-        f"'both/comparison.json' is damaged (it holds something else than it should): {COMPARE_AGAIN}",
+        partial(comparison_file, '{"scenario": {}, "engine_version": 1, "transports": 1, "runs": []}'),
+        f"'both/comparison.json' is damaged (engine_version should be text): {COMPARE_AGAIN}",
     ),
     (
         "half a comparison",
