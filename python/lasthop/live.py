@@ -730,6 +730,14 @@ def plan_text(
     return "\n".join(lines)
 
 
+#: Why a packet did not enter the network, in words.
+REFUSED = {
+    "not-ipv4": "thrown away that were no whole packets of IPv4",
+    "no-path": "thrown away because no flow of the scenario joins their two hosts",
+    "too-long": "thrown away that were longer than the links take",
+}
+
+
 def report_lines(run: Run) -> list[str]:
     """Return in words how a live run kept time, and what it could not pass."""
     report = run.record["live"]
@@ -745,7 +753,7 @@ def report_lines(run: Run) -> list[str]:
         "of helpers, without bytes": report["without_bytes"],
         "connections that no split understood, passed whole": report["untouched_by_splits"],
         "not taken by the kernel": report["kernel_refused"],
-        **{f"refused ({why})": count for why, count in report["refused"].items()},
+        **{REFUSED.get(why, f"refused ({why})"): count for why, count in report["refused"].items()},
     }
     told = [f"{count:,} {what}" for what, count in counts.items() if count]
     if told:

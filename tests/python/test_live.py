@@ -292,11 +292,31 @@ def test_the_exit_code_is_that_of_the_program(tmp_path: Path, words: list[str], 
 
 
 @needs_kernel
+def test_packets_between_hosts_without_a_flow_say_why(tmp_path: Path) -> None:
+    """The report counted 'refused (no-path)' and left it there."""
+    link = {"from": "server", "rate": "6 Mbit/s", "delay": "8 ms"}
+    topology = {
+        "kind": "graph",
+        "nodes": ["server", "a", "b"],
+        "links": [link | {"to": "a"}, link | {"to": "b"}],
+    }
+    flows = [{"source": "server", "sink": sink, "transport": "cubic"} for sink in ("a", "b")]
+    file = scenario_file(tmp_path, lh.Scenario({"duration": "2 s", "topology": topology, "flows": flows}))
+    program = "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('b', 5000))"
+    done = run_command(file, "--", sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
+    told = "packets: 1 thrown away because no flow of the scenario joins their two hosts"
+    assert told in " ".join(done.stdout.split())
+
+
+@needs_kernel
 def test_what_cannot_be_run_has_a_code_of_its_own(tmp_path: Path) -> None:
     file = scenario_file(tmp_path, path("5 Mbit/s"))
     unknown = run_command(file, "--kernel", "nosuch")
     assert unknown.returncode == 2
-    assert "modprobe tcp_nosuch" in unknown.stderr
+    # What is no module of Linux is not proposed to be loaded.
+    assert "modprobe" not in unknown.stderr
+    assert "steer:NAME" in unknown.stderr
 
 
 @needs_kernel
