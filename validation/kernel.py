@@ -2,7 +2,9 @@
 
 One flow over one path, simulated in the profile ``linux`` and carried by sockets of Linux 6.1 in the virtual
 machine of `lasthop.guest`, with the same losses: each controller with losses and two buffers, with jitter
-that reorders, with applications that write now and then, and with queues that mark. Writes
+that reorders, with applications that write now and then, and with queues that mark. Which packet meets which
+in the queue is chance on both sides: each run of the kernel stands beside simulations over paths that
+differ by hundredths of a millisecond, and only what is beyond their spread counts as a difference. Writes
 `docs/reference/kernel-parity.md` with the remarks of ``validation/kernel-notes.md``. What the kernel did is
 kept in ``out/kernel-parity.json``, so that only simulations run again. Called by `make validate-kernel`;
 needs `make kernel-guest`.
@@ -15,12 +17,13 @@ import datetime as dt
 import json
 import sys
 import textwrap
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import lasthop as lh
-from lasthop import guest, parity, runner
+from lasthop import guest, parity, runner, stats
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "kernel-parity.md"
@@ -43,9 +46,13 @@ MARKS: dict[str, dict[str, Any]] = {
 }
 #: Of the link that marks from a length of its queue on.
 THRESHOLD: dict[str, Any] = {"mark": "10 packets"}
-#: A cell whose two sides differ by more is named: of the goodput; of repeated packets, as a
-#: share or as a number.
+#: A cell whose two sides differ by more is named, if chance does not explain it: of the goodput; of repeated
+#: packets, as a share or as a number.
 GOODPUT, REPEATED, REPEATED_PACKETS = 0.02, 0.05, 3
+#: Simulations beside each run of the kernel, and by how much their paths are shorter or longer at most.
+BESIDE, ASIDE_MS = 20, 0.5
+#: Runs of the kernel, each with a seed of its own, of cells where one late packet changes all that follows.
+RUNS, CHAOTIC = 1, ("reordering/jitter up to 5 ms/", "reordering/jitter up to 20 ms/")
 WIDTH = 118
 
 
@@ -103,56 +110,136 @@ def values(run: lh.Run) -> list[float]:
     return [run.totals["goodput_bit_s"], run.totals["retransmitted_packets"], queue]
 
 
-def measure(duration_s: float, seeds: int, axes: str, release: str) -> dict[str, Any]:
-    """Ask the kernel for the cells that are missing, simulate all, and return them."""
+def beside(path: lh.Scenario, seed: int) -> list[list[float]]:
+    """Return the values of the simulations beside the kernel's run with this seed."""
+    steps = [2.0 * number / (BESIDE - 1) - 1.0 for number in range(BESIDE)]
+    delays = [f"{DELAY_S * 1e3 + step * ASIDE_MS:.6f} ms" for step in steps]
+    paths = [path.replace({"topology.bottleneck.delay": delay}) for delay in delays]
+    return [values(lh.run(one, seed=seed)) for one in paths]
+
+
+class Kept:
+    """What the kernel did, in a file: runs of each cell by their seed."""
+
+    def __init__(self, file: Path, duration_s: float, release: str) -> None:
+        self._file, self._of = file, f"{duration_s:g} s, Linux {release}"
+        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        #: Values of a run, and how late its packets were, by cell and seed.
+        self.runs: dict[str, dict[str, list[float]]] = kept.get(self._of, {})
+
+    def ask(self, wanted: list[tuple[str, int, str, lh.Scenario]]) -> None:
+        """Ask the kernel for what is missing of these: cell, seed, congestion control, path."""
+        missing = [one for one in wanted if str(one[1]) not in self.runs.get(one[0], {})]
+        carried = guest.emulate_all([(path, law, seed) for _, seed, law, path in missing])
+        for number, ((key, seed, _, _), run) in enumerate(zip(missing, carried, strict=True), start=1):
+            late = run.record["live"]["late_p99_s"] or 0.0
+            self.runs.setdefault(key, {})[str(seed)] = [*values(run), late]
+            print(f"{number} of {len(missing)}: {key}, seed {seed}", file=sys.stderr)
+            self._file.write_text(json.dumps({self._of: self.runs}), encoding="utf-8")
+
+    def of_cell(self, key: str, seeds: int) -> list[list[float]]:
+        """Return the first runs of a cell."""
+        return [self.runs[key][str(seed)] for seed in range(1, seeds + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Both sides of a cell: goodput, repeated packets and mean queue."""
+
+    #: By run of the kernel, the simulations beside it.
+    simulated: list[list[list[float]]]
+    #: With the lateness of each run behind it.
+    kernel: list[list[float]]
+
+    def means(self, place: int) -> tuple[float, float]:
+        """Return the means of one quantity, simulated and of the kernel."""
+        ours = [mean([run[place] for run in runs]) for runs in self.simulated]
+        return mean(ours), mean([run[place] for run in self.kernel])
+
+    def difference(self, place: int) -> tuple[float, float]:
+        """Return how much more is simulated, and the half width of the 95 % interval of that.
+
+        A run of the kernel is taken to scatter as the simulations beside it do.
+        """
+        ours, theirs = self.means(place)
+        columns = [[run[place] for run in runs] for runs in self.simulated]
+        squares = sum((value - mean(column)) ** 2 for column in columns for value in column)
+        freedom = sum(len(column) - 1 for column in columns)
+        of_one = 1.0 + 1.0 / len(columns[0])
+        quantile = stats.student_t_quantile(0.975, freedom)
+        return ours - theirs, quantile * (squares / freedom * of_one / len(columns)) ** 0.5
+
+    def differs(self, place: int) -> bool | None:
+        """Whether they differ by more than the bound; `None` if by more, and chance may explain it."""
+        found, chance = self.difference(place)
+        theirs = self.means(place)[1]
+        bound = GOODPUT * theirs if place == 0 else max(REPEATED_PACKETS, REPEATED * theirs)
+        if abs(found) <= bound:
+            return False
+        return True if abs(found) > chance else None
+
+
+def measure(duration_s: float, runs: int, axes: str, release: str) -> dict[str, Cell]:
+    """Ask the kernel for what is missing, simulate all, and return both sides of the cells."""
     KEPT.parent.mkdir(exist_ok=True)
-    kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    of = [duration_s, seeds, release]
+    kept = Kept(KEPT, duration_s, release)
     every = {key: cell for key, cell in cells(duration_s).items() if key.startswith(axes)}
-    wanted = {key: cell for key, cell in every.items() if kept.get(key, {}).get("of") != of}
-    orders = [(path, law, seed) for law, path in wanted.values() for seed in range(1, seeds + 1)]
-    carried = guest.emulate_all(orders)
-    for number, key in enumerate(wanted, start=1):
-        kernel = [next(carried) for _ in range(seeds)]
-        late = [run.record["live"]["late_p99_s"] or 0.0 for run in kernel]
-        kept[key] = {"of": of, "kernel": [values(run) for run in kernel], "late_p99_s": max(late)}
-        print(f"{number} of {len(wanted)}: {key}", file=sys.stderr)
-        KEPT.write_text(json.dumps(kept), encoding="utf-8")
-    found = {}
-    for key, (_, path) in every.items():
-        simulated = [values(run) for run in lh.run_seeds(path, range(1, seeds + 1))]
-        found[key] = kept[key] | {"simulated": simulated}
-    return found
+    seeds = {key: range(1, 1 + (runs if key.startswith(CHAOTIC) else 1)) for key in every}
+    wanted = [(seed, key) for key in every for seed in seeds[key]]
+    kept.ask([(key, seed, *every[key]) for seed, key in sorted(wanted, key=lambda one: one[0])])
+    return {
+        key: Cell([beside(path, seed) for seed in seeds[key]], kept.of_cell(key, len(seeds[key])))
+        for key, (_, path) in every.items()
+    }
 
 
-def means(rows: list[list[float]]) -> list[float]:
-    """Return the mean of each column."""
-    return [sum(column) / len(column) for column in zip(*rows, strict=True)]
+def mean(numbers: list[float]) -> float:
+    """Return the mean."""
+    return sum(numbers) / len(numbers)
 
 
-def verdict(cell: dict[str, Any]) -> tuple[bool, bool]:
-    """Whether the goodput differs, and the number of repeated packets."""
-    (ours, again, _), (theirs, kernel_again, _) = means(cell["simulated"]), means(cell["kernel"])
-    goodput = abs(ours - theirs) > GOODPUT * theirs
-    repeated = abs(again - kernel_again) > max(REPEATED_PACKETS, REPEATED * kernel_again)
-    return goodput, repeated
+def told(cell: Cell, place: int, text: str) -> str:
+    """Return an entry of the table, with what it says of chance."""
+    verdict = cell.differs(place)
+    return f"**{text}**" if verdict else f"{text} ?" if verdict is None else text
 
 
-def page(found: dict[str, Any], duration_s: float, seeds: int, release: str) -> str:
+def row(setting: str, law: str, cell: Cell) -> str:
+    """Return the row of a cell."""
+    (goodput, again, queue) = (cell.means(place) for place in range(3))
+    more, chance = (number / goodput[1] for number in cell.difference(0))
+    gap = told(cell, 0, f"{more:+.1%} ± {chance:.1%}")
+    repeated = told(cell, 1, f"{again[0]:.0f} / {again[1]:.0f} ± {cell.difference(1)[1]:.0f}")
+    rates = f"{goodput[0] / 1e6:.3f} / {goodput[1] / 1e6:.3f}"
+    return f"| {setting} | {law} | {rates} | {gap} | {repeated} | {queue[0]:.1f} / {queue[1]:.1f} |"
+
+
+def page(found: dict[str, Cell], duration_s: float, release: str) -> str:
     """Return the page."""
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    every = [verdict(cell) for cell in found.values()]
-    differing = sum(goodput or repeated for goodput, repeated in every)
-    late = max(cell["late_p99_s"] for cell in found.values())
-    of_seeds, lose = ("of one seed", "loses") if seeds == 1 else (f"means over {seeds} seeds", "lose")
+    every = [{cell.differs(0), cell.differs(1)} for cell in found.values()]
+    differing = sum(True in verdicts for verdicts in every)
+    chance = sum(None in verdicts and True not in verdicts for verdicts in every)
+    late = max(run[3] for cell in found.values() for run in cell.kernel)
     about = (
         f"One flow over 5 Mbit/s and 2 x 20 ms, simulated in the profile `linux`, and carried by sockets of "
         f"Linux {release} in virtual time over the same links ([how](../how-to/ask-the-kernel.md)). Each run "
-        f"lasts {duration_s:g} s; entries are simulated / kernel, {of_seeds}, which {lose} the same packets "
-        "on both sides as long as these come in the same order. **Bold**: goodput differs by "
-        f"more than {GOODPUT:.0%}, or repeated packets by more than {REPEATED:.0%} and {REPEATED_PACKETS} "
-        f"packets. That is so in {differing} of {len(every)} cells. 99 % of the packets of a run left less "
-        f"than {late * 1e3:.2f} ms late."
+        f"lasts {duration_s:g} s; entries are simulated / kernel. A seed loses the same packets on both "
+        "sides as long as these come in the same order. **Bold**: goodput differs by more than "
+        f"{GOODPUT:.0%}, or repeated packets by more than {REPEATED:.0%} and {REPEATED_PACKETS} packets, and "
+        f"chance does not explain it. That is so in {differing} of {len(every)} cells. 99 % of the packets "
+        f"of a run left less than {late * 1e3:.2f} ms late."
+    )
+    most = max(len(cell.kernel) for cell in found.values())
+    several = f"{most} runs of each cell with jitter of 5 and 20 ms, one of the others"
+    of_kernel = "one run of each cell" if most == 1 else several
+    chances = (
+        f"What chance does: beside a run of the kernel stand {BESIDE} simulations with the same seed, over "
+        f"paths that are up to {ASIDE_MS:g} ms shorter or longer each way. The first packet that finds "
+        "another one in the queue changes all that follow, and so does one that leaves some microseconds "
+        "late in the kernel. Behind ± is the half width of the 95 % interval of the difference (t), if a "
+        "run of the kernel scatters as the simulations beside it do. A difference beyond the bounds but "
+        f"within the interval has a question mark: {chance} cells. The kernel has {of_kernel}."
     )
     lines = [
         "# Simulation beside the kernel in virtual time",
@@ -160,6 +247,8 @@ def page(found: dict[str, Any], duration_s: float, seeds: int, release: str) -> 
         f"Written by `make validate-kernel` on {today}.",
         "",
         textwrap.fill(about, WIDTH, break_on_hyphens=False),
+        "",
+        textwrap.fill(chances, WIDTH, break_on_hyphens=False),
         "",
     ]
     for axis in dict.fromkeys(key.split("/")[0] for key in found):
@@ -170,15 +259,7 @@ def page(found: dict[str, Any], duration_s: float, seeds: int, release: str) -> 
             of, setting, law = key.split("/")
             if of != axis:
                 continue
-            ours, theirs = means(cell["simulated"]), means(cell["kernel"])
-            goodput, repeated = verdict(cell)
-            gap = f"{ours[0] / theirs[0] - 1:+.1%}"
-            again = f"{ours[1]:.0f} / {theirs[1]:.0f}"
-            lines.append(
-                f"| {setting} | {law} | {ours[0] / 1e6:.3f} / {theirs[0] / 1e6:.3f} "
-                f"| {f'**{gap}**' if goodput else gap} | {f'**{again}**' if repeated else again} "
-                f"| {ours[2]:.1f} / {theirs[2]:.1f} |"
-            )
+            lines.append(row(setting, law, cell))
         lines.append("")
     if NOTES.exists():
         lines += [NOTES.read_text(encoding="utf-8").rstrip(), ""]
@@ -191,13 +272,13 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--duration", type=float, default=60.0, help="seconds of each run")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each cell")
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs of the kernel of cells with much jitter")
     parser.add_argument("--axes", default="", help="only cells whose names begin so")
     arguments = parser.parse_args()
     machine = guest.find()
     print(f"{runner.available_cores()} machines at a time", file=sys.stderr)
-    found = measure(arguments.duration, arguments.seeds, arguments.axes, machine.release)
-    PAGE.write_text(page(found, arguments.duration, arguments.seeds, machine.release), encoding="utf-8")
+    found = measure(arguments.duration, arguments.runs, arguments.axes, machine.release)
+    PAGE.write_text(page(found, arguments.duration, machine.release), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
 
