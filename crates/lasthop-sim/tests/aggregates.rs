@@ -104,6 +104,11 @@ fn mpdus_are_lost_one_by_one() {
     }
 }
 
+/// The same cell without a queue for all stations.
+fn without_queue(text: &str) -> String {
+    text.replace("queue = { kind = \"drop-tail\", limit = \"600 packets\" }", "")
+}
+
 /// A cell of any generation with traffic both ways, some of it TCP, and with what makes aggregates fail.
 fn random_cell() -> impl Strategy<Value = (String, u64)> {
     let phys = [
@@ -131,14 +136,37 @@ fn random_cell() -> impl Strategy<Value = (String, u64)> {
         "error = { kind = \"bit-errors\", bit_error_rate = 1e-5 }",
         "handoff = { at = [\"600 ms\"], outage = \"80 ms\" }",
     ];
+    let queues = [
+        ("driver", ""),
+        ("fair", ""),
+        ("airtime", ""),
+        ("fair", "driver = 30"),
+        ("airtime", "driver = 400"),
+        ("airtime", "driver = 60, airtime_limits = false"),
+        ("airtime", "driver = 300, airtime_limits = { low = \"1 ms\", high = \"2 ms\", total = \"3 ms\" }"),
+    ];
     let choice = |count: usize| 0..count;
-    (choice(phys.len()), choice(aggregations.len()), choice(errors.len()), 5..8_u32, 1..1_000_u64).prop_map(
-        move |(phy, aggregation, error, stations, seed)| {
-            let keys = format!("{}\naggregation = {{ {} }}\n{}", phys[phy], aggregations[aggregation], errors[error]);
+    let cell_of =
+        (choice(phys.len()), choice(aggregations.len()), choice(errors.len()), choice(queues.len()));
+    (cell_of, 5..8_u32, 1..1_000_u64).prop_map(
+        move |((phy, aggregation, error, queue), stations, seed)| {
+            let (queue, driver) = queues[queue];
+            let own: String = aggregations[aggregation]
+                .split(", ")
+                .filter(|key| queue == "driver" || !key.starts_with("driver"))
+                .chain([driver])
+                .filter(|key| !key.is_empty())
+                .collect::<Vec<_>>()
+                .join(", ");
+            let keys = format!(
+                "{}\nqueues = \"{queue}\"\naggregation = {{ {own} }}\n{}",
+                phys[phy], errors[error]
+            );
             let flows = "[[flows]]\ncount = 2\ntransport = \"cubic\"\n[[flows]]\ncount = 2\ntransport = \
                          \"newreno\"\ndirection = \"reverse\"\n[[flows]]\ntransport = \"udp\"\ndirection = \
                          \"reverse\"\ntraffic = { kind = \"cbr\", rate = \"5 Mbit/s\", packet = \"300 B\" }\n";
-            (cell(stations, &keys, "2 s", flows), seed)
+            let text = cell(stations, &keys, "2 s", flows);
+            (if queue == "driver" { text } else { without_queue(&text) }, seed)
         },
     )
 }
@@ -321,6 +349,50 @@ fn a_slow_station_takes_the_air_or_its_share() {
     let (by_airtime, fast) = shares("queues = \"airtime\"");
     assert!(by_airtime.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.02), "{by_airtime:?}");
     assert!(fast > 1.5 * slow, "{fast} {slow}");
+}
+
+/// What a driver holds delays a packet that its station waits for. With PPDUs of 28 MPDUs, 5518.5 us from one to the
+/// next, a lone packet beside a download comes with the second PPDU, after one and a half cycles on average, where
+/// packets leave their queue at the access. Where the driver has 1000 packets, 36 PPDUs go before. With the limits it
+/// has 62, which take 12 ms by an estimate of 196 us: 28 of them are in the air, and the 34 others need two PPDUs.
+#[test]
+fn what_the_driver_holds_is_delay() {
+    let cycles = |aggregation: &str| {
+        let keys =
+            format!("phy = \"802.11n\"\nmcs = 7\nqueues = \"airtime\"\naggregation = {{ {aggregation} }}");
+        let flow = |rate: &str, bytes: u32| {
+            format!(
+                "[[flows]]\nsource = \"server\"\nsink = \"station-1\"\ntransport = \"udp\"\nstart = \"0 s\"\ntraffic \
+                 = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"{bytes} B\" }}\n"
+            )
+        };
+        // 37 packets a second of the second flow: no multiple of the cycles.
+        let flows = flow("80 Mbit/s", 1472) + &flow("29.6 kbit/s", 100);
+        let run = run_text(&without_queue(&cell(1, &keys, "21 s", &flows)), 1, SUMMARY);
+        // The wire takes 1 ms.
+        (run.summary.flows[1].delay_mean_s.unwrap_or(f64::NAN) - 0.001) / 5518.5e-6
+    };
+    let (at_access, limited, endless) =
+        (cycles(""), cycles("driver = 1000"), cycles("driver = 1000, airtime_limits = false"));
+    assert!((at_access - 1.5).abs() < 0.25, "{at_access}");
+    assert!((limited - 2.5).abs() < 0.25, "{limited}");
+    assert!((endless - 36.5).abs() < 0.75, "{endless}");
+}
+
+#[test]
+fn limits_need_something_to_limit() {
+    let refused = |keys: &str| {
+        let text = without_queue(&cell(1, keys, "3 s", &saturated(1, 1.0, 100)));
+        Scenario::parse(&text, Format::Toml, "test", &[]).err().unwrap().to_string()
+    };
+    let airtime = "phy = \"802.11n\"\nqueues = \"airtime\"\naggregation";
+    let message = refused(&format!("{airtime} = {{ airtime_limits = true }}"));
+    assert!(message.contains("there is nothing to limit"), "{message}");
+    let limits = "{ low = \"13 ms\" }";
+    let message = refused(&format!("{airtime} = {{ driver = 100, airtime_limits = {limits} }}"));
+    assert!(message.contains("low = 13 ms is above high = 12 ms"), "{message}");
+    let message = refused("phy = \"802.11n\"\naggregation = { airtime_limits = false }");
+    assert!(message.contains("one queue for all stations"), "{message}");
 }
 
 /// Goodput of a station that far from its access point, with the other keys of the cell.

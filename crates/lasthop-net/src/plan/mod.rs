@@ -29,7 +29,8 @@ pub use crate::device::impair::{Impair, Shape};
 pub use crate::device::policer::Policer;
 pub use crate::device::snoop::{Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull};
 pub use crate::device::wlan::plan::{
-    AggregationPlan, Discards, Interference, MacPlan, MediumPlan, Queues, RadioLink, StationPlan,
+    AggregationPlan, AirtimeLimits, Discards, DriverPlan, Interference, MacPlan, MediumPlan, Queues,
+    RadioLink, StationPlan,
 };
 pub use crate::device::wtcp::Wtcp;
 pub use crate::history::HistoryPlan;

@@ -6,7 +6,10 @@ use lasthop_core::time::Span;
 use lasthop_net::device::wlan::edca::{AccessPlan, Marks};
 use lasthop_net::device::wlan::mode::{Band, Coding, Durations, Format, Habits, LONGEST_PPDU, Mode};
 use lasthop_net::device::wlan::phy::Phy;
-use lasthop_net::plan::{AggregationPlan, CoDel, Discipline, FqCoDel, QueueLimit, QueuePlan, Queues, Turns};
+use lasthop_net::plan::{
+    AggregationPlan, AirtimeLimits, CoDel, Discipline, DriverPlan, FqCoDel, QueueLimit, QueuePlan, Queues,
+    Turns,
+};
 
 use super::diagnostic::ScenarioError;
 use super::keys::{Key, Kind, Table};
@@ -88,6 +91,20 @@ pub(super) const MODES: &[Key] = &[
 ];
 
 const EDCA_NAMES: Kind = Kind::Choice(|| vec!["default", "2020"]);
+
+static LIMITS: Table = Table {
+    title: "airtime limits",
+    doc: "Airtime queue limits: a station may have another packet in the driver while its own take less than low, or \
+          less than high as long as those of all take less than total. The packet that crosses a limit still goes.",
+    groups: &[&[
+        Key::new("low", TIMEOUT, "Of one station and category, whatever the others have.")
+            .default("\"5 ms\""),
+        Key::new("high", TIMEOUT, "Of one station and category, while the total is not reached.")
+            .default("\"12 ms\""),
+        Key::new("total", TIMEOUT, "Of all stations and categories.").default("\"24 ms\""),
+    ]],
+    partial: false,
+};
 
 static EDCA: Table = Table {
     title: "edca",
@@ -208,9 +225,14 @@ static AGGREGATION: Table = Table {
         Key::new(
             "driver",
             Kind::Integer { min: 1, max: 100_000 },
-            "With queues = driver: packets that the driver holds of each category, beyond those that wait in the \
-            queue. \
-             Default: twice the window.",
+            "Maximum number of packets that the driver takes of each category before they can be sent. Default: with \
+             queues = driver twice the window; else packets leave their queue when they are sent.",
+        ),
+        Key::new(
+            "airtime_limits",
+            Kind::OrTable(&Kind::Switch, &LIMITS),
+            "With queues = fair or airtime and driver: bound the air that packets in the driver will take, by \
+             estimate, as mac80211 does. Default: true.",
         ),
     ]],
     partial: false,
@@ -496,7 +518,7 @@ fn aggregation(
         tries: integer("tries")?.map_or(usual_tries, |tries| tries as u32),
         request: asks.map_or(ns3, |name| name == "request"),
         reorder: (timeout > Span::ZERO).then_some(timeout),
-        queues: queues(table, integer("driver")?, window)?,
+        queues: queues(table, given, window)?,
         marks: match table.name_if("dscp_map")? {
             Some("rfc8325") => Marks::Rfc8325,
             Some("top-bits") => Marks::TopBits,
@@ -507,21 +529,48 @@ fn aggregation(
 }
 
 /// Where packets wait.
-fn queues(table: &Reader<'_>, driver: Option<u64>, window: u64) -> Result<Queues> {
+fn queues(table: &Reader<'_>, aggregation: Option<Reader<'_>>, window: u64) -> Result<Queues> {
     let kind = table.name_if("queues")?.unwrap_or("driver");
-    if kind == "driver" {
-        return Ok(Queues::Driver(driver.unwrap_or(2 * window) as usize));
+    let room = aggregation.map_or(Ok(None), |given| given.integer_if("driver"))?.map(|room| room as usize);
+    if let Some(given) = aggregation.filter(|given| given.has("airtime_limits"))
+        && (kind == "driver" || room.is_none())
+    {
+        let (message, remedy) = if kind == "driver" {
+            let message = "queues = \"driver\" has one queue for all stations, and no limits of each";
+            (message, "leave it out, or write queues = \"airtime\" in the cell")
+        } else {
+            let message = "packets leave their queue when they are sent: there is nothing to limit";
+            (message, "leave it out, or write driver = 1000")
+        };
+        return Err(given.error("airtime_limits", message.to_owned(), remedy));
     }
-    if driver.is_some() {
-        let message = format!("queues = \"{kind}\" has no driver that holds packets");
-        return Err(table.error("aggregation", message, "leave out driver, or write queues = \"driver\""));
+    if kind == "driver" {
+        return Ok(Queues::Driver(room.unwrap_or(2 * window as usize)));
     }
     if table.has("queue") {
         let message = format!("a queue is given, and queues = \"{kind}\" makes one for each station");
         return Err(table.error("queue", message, "leave out queue, or write queues = \"driver\""));
     }
     // The weight of a station in mac80211.
-    Ok(Queues::Fair { weight: (kind == "airtime").then_some(Span::from_nanos(256_000)) })
+    let weight = (kind == "airtime").then_some(Span::from_nanos(256_000));
+    let limits = aggregation.map_or(Ok(Some(AirtimeLimits::LINUX)), limits)?;
+    Ok(Queues::Fair { weight, driver: room.map(|room| DriverPlan { room, limits }) })
+}
+
+/// What bounds the air of packets in the driver.
+fn limits(aggregation: Reader<'_>) -> Result<Option<AirtimeLimits>> {
+    let limits = match aggregation.given("airtime_limits")? {
+        Some(Checked::Switch(false)) => return Ok(None),
+        Some(Checked::Table(limits)) => limits,
+        _ => return Ok(Some(AirtimeLimits::LINUX)),
+    };
+    let (low, high) = (limits.span("low")?, limits.span("high")?);
+    if low > high {
+        let message = format!("low = {low} is above high = {high}");
+        let key = if limits.has("low") { "low" } else { "high" };
+        return Err(limits.error(key, message, "raise high, or lower low"));
+    }
+    Ok(Some(AirtimeLimits { low, high, total: limits.span("total")? }))
 }
 
 /// The queues of a cell that makes one for each station and category: FQ-CoDel with the constants of mac80211.

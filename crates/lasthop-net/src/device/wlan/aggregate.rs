@@ -95,6 +95,8 @@ pub(super) struct Originator {
     packets: VecDeque<Carried>,
     /// Packets that the driver holds for the first time.
     pub(super) staged: VecDeque<Parcel>,
+    /// What each of `packets` and then of `staged` is charged with in microseconds, where airtime limits hold.
+    pub(super) charges: VecDeque<u16>,
     /// The receiver must learn that the window has moved past what was given up, or is asked what it has.
     pub(super) owes_request: bool,
     /// It is in the list of those that have something to send.
@@ -141,11 +143,7 @@ impl Originator {
     /// The packets of an outstanding MPDU.
     pub(super) fn packets_of(&self, sequence: u16) -> impl Iterator<Item = Carried> + '_ {
         let place = usize::from(ahead(sequence, self.start));
-        let before = if self.packets.len() == self.mpdus.len() {
-            place
-        } else {
-            self.mpdus.iter().take(place).map(|mpdu| usize::from(mpdu.packets)).sum()
-        };
+        let before = self.first_packet(place);
         let count = self.mpdus.get(place).map_or(0, |mpdu| usize::from(mpdu.packets));
         self.packets.range(before..before + count).copied()
     }
@@ -161,9 +159,32 @@ impl Originator {
         Some(*mpdu)
     }
 
+    /// The place among the packets of the first of an outstanding MPDU.
+    fn first_packet(&self, place: usize) -> usize {
+        if self.packets.len() == self.mpdus.len() {
+            place
+        } else {
+            self.mpdus.iter().take(place).map(|mpdu| usize::from(mpdu.packets)).sum()
+        }
+    }
+
+    /// What the packets of an outstanding MPDU are charged with in microseconds; they are charged no longer.
+    pub(super) fn take_charge(&mut self, sequence: u16) -> u64 {
+        if self.charges.is_empty() {
+            return 0;
+        }
+        let place = usize::from(ahead(sequence, self.start));
+        let before = self.first_packet(place);
+        let count = self.mpdus.get(place).map_or(0, |mpdu| usize::from(mpdu.packets));
+        self.charges.range_mut(before..before + count).map(|charge| u64::from(std::mem::take(charge))).sum()
+    }
+
     /// Moves the window past what is done.
     pub(super) fn advance(&mut self) {
         while let Some(first) = self.mpdus.front().filter(|mpdu| mpdu.done) {
+            if !self.charges.is_empty() {
+                self.charges.drain(..usize::from(first.packets));
+            }
             self.packets.drain(..usize::from(first.packets));
             self.mpdus.pop_front();
             self.start = next(self.start);

@@ -133,6 +133,8 @@ pub(super) struct Function {
     pub(super) staged: usize,
     /// Ports that have something to send, in the order of their turns.
     pub(super) turns: std::collections::VecDeque<u16>,
+    /// Ports whose own queue has something for the driver, in the order of their turns.
+    pub(super) asking: std::collections::VecDeque<u16>,
     /// A beacon waits; of the function of beacons only.
     pub(super) beacon: bool,
 }
@@ -152,6 +154,7 @@ impl Function {
             freed: Time::ZERO,
             staged: 0,
             turns: std::collections::VecDeque::new(),
+            asking: std::collections::VecDeque::new(),
             beacon: false,
         }
     }

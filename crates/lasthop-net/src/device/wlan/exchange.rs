@@ -9,7 +9,7 @@ use lasthop_core::packet::{Cause, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::aggregate::{Bounds, DELIMITER, Mpdu, Originator, Slice};
-use super::edca::{AccessPlan, BEACONS, Category, Function, Functions};
+use super::edca::{AccessPlan, BEACONS, CATEGORIES, Category, Function, Functions};
 use super::frame::FrameKind;
 use super::mode::Format;
 use super::plan::{AggregationPlan, Discards, MacPlan, Queues};
@@ -36,8 +36,12 @@ const BEACON_ACCESS: AccessPlan = AccessPlan { aifsn: 1, cw_min: 0, cw_max: 0, t
 pub(super) struct Agreement {
     pub(super) originator: Originator,
     /// Where packets wait that have a queue of their own for each receiver; made when the first comes.
-    queue: Option<Box<Waiting>>,
-    account: Account,
+    pub(super) queue: Option<Box<Waiting>>,
+    pub(super) account: Account,
+    /// The air that its packets in the driver will take, by estimate.
+    pub(super) charged: Span,
+    /// It is in the list of those that ask the driver to take something.
+    pub(super) asks: bool,
     pub(super) recipient: Recipient,
 }
 
@@ -45,26 +49,40 @@ impl Agreement {
     /// In force from the start, with this window.
     pub(super) fn new(window: u16) -> Agreement {
         let (originator, recipient) = (Originator::default(), Recipient::new(window));
-        Agreement { originator, queue: None, account: Account::default(), recipient }
+        let account = Account::default();
+        Agreement { originator, queue: None, account, charged: Span::ZERO, asks: false, recipient }
     }
 
-    /// Whether there is anything to send.
-    fn has_work(&self) -> bool {
-        self.originator.has_work() || self.queue.as_ref().is_some_and(|queue| queue.packets() > 0)
+    /// Whether there is anything to send; `from_queue`: straight from its queue, too.
+    fn has_work(&self, from_queue: bool) -> bool {
+        let waits = |queue: &Waiting| queue.packets() > 0;
+        self.originator.has_work() || from_queue && self.queue.as_deref().is_some_and(waits)
     }
 }
 
 /// The air that a receiver may still use before others have their turn.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+pub(super) struct Account {
     /// Nanoseconds; below zero it has used more than its share.
-    left: i64,
+    pub(super) left: i64,
     /// When it last used any.
-    used: Time,
+    pub(super) used: Time,
+}
+
+impl Account {
+    /// Whether a receiver that has something to send again goes before the others, who have this much more in each
+    /// round: what comes back with air left does.
+    pub(super) fn comes_first(&mut self, weight: Option<Span>, now: Time) -> bool {
+        let Some(weight) = weight else { return false };
+        if now.since(self.used) >= FORGOTTEN {
+            self.left = weight.0 as i64;
+        }
+        self.left >= 0
+    }
 }
 
 /// An account that has not been used for this long begins anew.
-const FORGOTTEN: Span = Span::from_millis(100);
+pub(super) const FORGOTTEN: Span = Span::from_millis(100);
 
 /// What a station transmits next, or has just transmitted.
 #[derive(Clone, Debug)]
@@ -120,6 +138,8 @@ pub(super) struct Exchange {
     first: bool,
     /// An answer that has begun is over by then.
     patience: Time,
+    /// The air that all packets in the driver will take, by estimate.
+    pub(super) charged: Span,
 }
 
 impl Exchange {
@@ -132,7 +152,8 @@ impl Exchange {
         let list = plans.map(|plan| Function::new(plan, times, queue.clone())).collect();
         let burst = Burst::nothing();
         let functions = Functions { list };
-        Some(Box::new(Exchange { functions, burst, limit: NEVER, first: true, patience: NEVER }))
+        let charged = Span::ZERO;
+        Some(Box::new(Exchange { functions, burst, limit: NEVER, first: true, patience: NEVER, charged }))
     }
 }
 
@@ -149,7 +170,7 @@ impl AggregationPlan {
 
 impl Medium {
     /// The plan of aggregation of a station that has an exchange.
-    fn aggregation_of(&self, index: usize) -> Option<&AggregationPlan> {
+    pub(super) fn aggregation_of(&self, index: usize) -> Option<&AggregationPlan> {
         self.rules[self.stations[index].mac].plan.aggregation.as_deref()
     }
 
@@ -205,10 +226,13 @@ impl Medium {
             cx.effects.push(Effect::Drop { parcel, cause, at: now, crossing });
             return;
         }
-        if fair {
-            self.list(index, (number, category), now);
-        } else {
+        if !fair {
             self.stage(index, category, cx);
+        } else if let Some(driver) = self.driver_of(index) {
+            self.ask(index, (number, category), now);
+            self.hand_over(index, category, driver, cx);
+        } else {
+            self.list(index, (number, category), now);
         }
         let Some(exchange) = &self.stations[index].exchange else { return };
         let own = self.agreements[usize::from(number)][category].queue.as_deref();
@@ -243,17 +267,13 @@ impl Medium {
     }
 
     /// A port has something to send in a category: it takes its turns, and its station contends.
-    fn list(&mut self, index: usize, (port, category): (u16, usize), now: Time) {
+    pub(super) fn list(&mut self, index: usize, (port, category): (u16, usize), now: Time) {
         let originator = &mut self.agreements[usize::from(port)][category].originator;
         if std::mem::replace(&mut originator.listed, true) {
             return;
         }
         let weight = self.weight_of(index);
-        let account = &mut self.agreements[usize::from(port)][category].account;
-        if let Some(weight) = weight.filter(|_| now.since(account.used) >= FORGOTTEN) {
-            account.left = weight.0 as i64;
-        }
-        let sparse = weight.is_some() && account.left >= 0;
+        let sparse = self.agreements[usize::from(port)][category].account.comes_first(weight, now);
         let Some(exchange) = &mut self.stations[index].exchange else { return };
         let turns = &mut exchange.functions.list[category].turns;
         // What comes back with air left goes first.
@@ -321,10 +341,18 @@ impl Medium {
         }
     }
 
-    /// How much air a receiver gets in a round, where they share it by that.
+    /// How much air a receiver gets in a round, where aggregates are made by that. A driver makes one for each in turn.
     fn weight_of(&self, index: usize) -> Option<Span> {
         match self.aggregation_of(index)?.queues {
-            Queues::Fair { weight } => weight,
+            Queues::Fair { weight, driver: None } => weight,
+            _ => None,
+        }
+    }
+
+    /// How much air a receiver gets in a round, where they share it by that.
+    pub(super) fn share_of(&self, index: usize) -> Option<Span> {
+        match self.aggregation_of(index)?.queues {
+            Queues::Fair { weight, .. } => weight,
             Queues::Driver(_) => None,
         }
     }
@@ -358,12 +386,12 @@ impl Medium {
 
     /// The port whose turn it is in a category, if there is anything to send.
     fn take_turn(&mut self, index: usize, category: usize) -> Option<u16> {
-        let weight = self.weight_of(index);
+        let (weight, from_queue) = (self.weight_of(index), self.driver_of(index).is_none());
         let exchange = self.stations[index].exchange.as_mut()?;
         let turns = &mut exchange.functions.list[category].turns;
         while let Some(port) = turns.pop_front() {
             let agreement = &mut self.agreements[usize::from(port)][category];
-            if !agreement.has_work() {
+            if !agreement.has_work(from_queue) {
                 agreement.originator.listed = false;
                 continue;
             }
@@ -407,6 +435,7 @@ impl Medium {
             port.rate.take(attempts, at)
         };
         burst.mode = take.rate;
+        port.last_mode = take.rate as u16;
         let (times, mode) = (rules.modes[burst.mode], plan.modes[burst.mode]);
         let answer = rules.answer(times.reference);
         (burst.port, burst.category, burst.shielded) = (number, category, false);
@@ -427,7 +456,9 @@ impl Medium {
             headers: (rules.plan.header, rules.plan.llc),
             amsdu: plan.amsdu,
         };
-        self.fill((number, category), &bounds, cx);
+        if self.driver_of(index).is_none() {
+            self.fill((number, category), &bounds, cx);
+        }
         let station = &mut self.stations[index];
         let rules = &self.rules[station.mac];
         let (Some(exchange), Some(plan)) = (&mut station.exchange, &rules.plan.aggregation) else {
@@ -590,7 +621,11 @@ impl Medium {
         burst.slices.clear();
         let Some(exchange) = &mut self.stations[index].exchange else { return };
         exchange.burst = burst;
-        self.stage(index, category, cx);
+        match self.driver_of(index) {
+            None => self.stage(index, category, cx),
+            // What is done in one category makes room below the limit of all.
+            Some(driver) => (0..CATEGORIES).rev().for_each(|other| self.hand_over(index, other, driver, cx)),
+        }
         self.go_on(index, (category, answered), now, cx);
     }
 
@@ -666,6 +701,8 @@ impl Medium {
         let Some(mpdu) = agreement.originator.get_mut(sequence) else { return };
         mpdu.done = true;
         let Mpdu { tries, packets, first_start, last_start, .. } = *mpdu;
+        self.lift_charge((burst.port, burst.category), sequence);
+        let agreement = &self.agreements[usize::from(burst.port)][burst.category];
         let port = &self.ports[usize::from(burst.port)];
         if !port.listeners.is_empty() {
             for carried in agreement.originator.packets_of(sequence) {
@@ -694,6 +731,10 @@ impl Medium {
         mpdu.done = given_up;
         let Mpdu { tries, delivered, first_start, .. } = *mpdu;
         agreement.originator.owes_request |= given_up;
+        if given_up {
+            self.lift_charge((burst.port, burst.category), sequence);
+        }
+        let agreement = &self.agreements[usize::from(burst.port)][burst.category];
         let discards = self.rules[self.stations[index].mac].plan.discards;
         let port = &self.ports[usize::from(burst.port)];
         let (now, window, direction) = (cx.now, cx.window, port.direction);

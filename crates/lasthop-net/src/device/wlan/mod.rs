@@ -14,6 +14,7 @@
 //! - `phy.rs`: generations of the radio as tables; `errors.rs`: what noise does to frames.
 //! - `exchange.rs`: what stations of 802.11n and later send: aggregates, by category; `burst.rs`: what arrives of them;
 //!   `edca.rs`, `aggregate.rs`, `reorder.rs`: the state of each end, as data.
+//! - `limits.rs`: what a driver may hold of queues that each receiver has for itself.
 //! - `roaming.rs`: links that come and go with a host.
 //! - `dsdv.rs`: tables of stations that find their routes themselves; `routes.rs`: updates on the air, and packets sent
 //!   on by tables.
@@ -37,6 +38,7 @@ pub(crate) mod errors;
 mod exchange;
 pub mod fading;
 pub mod frame;
+mod limits;
 pub mod minstrel_ht;
 pub mod mode;
 pub mod phy;
@@ -102,6 +104,8 @@ struct Port {
     from: u16,
     to: u16,
     rate: RateChoice,
+    /// Index of the mode of the last aggregate.
+    last_mode: u16,
     stats: RadioStats,
     /// Since the last sample of the series, if there is one.
     interval: Option<Box<RadioStats>>,
@@ -309,6 +313,7 @@ impl Medium {
             from: from as u16,
             to: to as u16,
             rate: RateChoice::new(&rate, choices, (&name, seed)),
+            last_mode: if let RatePlan::Fixed(mode) = rate { mode as u16 } else { first as u16 },
             stats: RadioStats::default(),
             interval: None,
             received_since: 0,

@@ -204,7 +204,30 @@ pub enum Queues {
         /// Receivers take turns by the air that they have used: this much more in each round. Without it, an aggregate
         /// each.
         weight: Option<Span>,
+        /// A driver that takes packets before they can be sent; without it they leave their queue at the access.
+        driver: Option<DriverPlan>,
     },
+}
+
+/// What a driver takes from the queues of receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverPlan {
+    /// Most packets that it holds of a category, beyond those that are being sent.
+    pub room: usize,
+    /// What bounds the air that its packets will take.
+    pub limits: Option<AirtimeLimits>,
+}
+
+/// Airtime queue limits: a receiver may have another packet in the driver as long as its own take less than `low`, or
+/// less than `high` while those of all take less than `total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AirtimeLimits {
+    /// What each receiver may have in each category whatever the others have.
+    pub low: Span,
+    /// What it may have while the driver as a whole has less than `total`.
+    pub high: Span,
+    /// Of all receivers and categories.
+    pub total: Span,
 }
 
 /// What a `MacDiscard` stands for.
