@@ -10,6 +10,7 @@
 use std::io::{self, Write};
 
 use lasthop_core::time::Time;
+use lasthop_net::device::wlan::mode::Format;
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord, Sink};
 
@@ -136,7 +137,8 @@ impl<'a, W: Write> AirCapture<'a, W> {
         let bytes = &mut self.bytes;
         bytes.extend_from_slice(&[0; 8]);
         bytes.push(flags);
-        if frame.ppdu.is_none() {
+        // What is older than 802.11n has a rate and no field of its own.
+        if frame.ppdu.is_none_or(|ppdu| ppdu.mode.format() == Format::Legacy) {
             present |= 1 << 2;
             bytes.push((frame.rate.0 / 500_000).min(255) as u8);
         }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lasthop_core::time::Time;
+use lasthop_net::device::wlan::mode::Format as ModeFormat;
 use lasthop_net::plan::ErrorModel;
-use lasthop_net::trace::{FrameOutcome, FrameRecord};
+use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord};
 use lasthop_sim::run::Run;
 use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
@@ -393,6 +394,109 @@ fn limits_need_something_to_limit() {
     assert!(message.contains("low = 13 ms is above high = 12 ms"), "{message}");
     let message = refused("phy = \"802.11n\"\naggregation = { airtime_limits = false }");
     assert!(message.contains("one queue for all stations"), "{message}");
+}
+
+/// A cell with these keys, an access point and the stations of these tables, all 5 m from it, each of which sends as
+/// many datagrams as it can.
+fn uploads(keys: &str, stations: &[&str]) -> String {
+    let names: Vec<String> = (0..stations.len()).map(|number| format!("s{number}")).collect();
+    let tables: Vec<String> = names
+        .iter()
+        .zip(stations)
+        .map(|(name, own)| format!("{{ node = \"{name}\", position = [5, 0]{own} }}"))
+        .collect();
+    let flows: String = names.iter().map(|name| upload(name).replace("30 Mbit/s", "80 Mbit/s")).collect();
+    format!(
+        "duration = \"11 s\"\nwarmup = \"1 s\"\n[udp]\nheader = \"28 B\"\n[topology]\nkind = \"graph\"\nnodes = \
+         [\"ap\", \"{}\"]\n[[topology.cells]]\naccess_point = \"ap\"\n{keys}\nstations = [{}]\n{flows}",
+        names.join("\", \""),
+        tables.join(", ")
+    )
+}
+
+/// Saturation with older stations about. A single MPDU of 1538 B at HT MCS 7 takes 43 + 67.5 + 228 + 16 + 28 us; a CTS
+/// of 28 us and SIFS go before it, an A-MPDU of 28 in 5360 us with a BlockAck of 32 us the same. A station of 802.11a
+/// at 54 Mbit/s takes 43 + 67.5 + 252 + 16 + 28 us a packet, at 6 Mbit/s 43 + 67.5 + 2076 + 16 + 44.
+#[test]
+fn older_stations_and_protection_in_closed_form() {
+    let cases = [
+        ("protection = false\naggregation = { mpdus = 1 }", "", 11_776.0 / 382.5),
+        ("protection = true\naggregation = { mpdus = 1 }", "", 11_776.0 / 426.5),
+        ("protection = true", "", 28.0 * 11_776.0 / 5_562.5),
+        ("", ", phy = \"802.11a\"", 11_776.0 / 406.5),
+        ("", ", phy = \"802.11a\", rate = \"6 Mbit/s\"", 11_776.0 / 2_246.5),
+    ];
+    for (keys, own, expected) in cases {
+        let text = uploads(&format!("phy = \"802.11n\"\nmcs = 7\n{keys}"), &[own]);
+        let measured = mbit(&run_text(&text, 1, SUMMARY));
+        assert!((measured / expected - 1.0).abs() < 0.005, "{keys} {own}: {measured} of {expected}");
+    }
+}
+
+/// A station of 802.11a and one of 802.11n win access equally often: one packet against 28. The cell protects itself
+/// where there is an older station, with one CTS to itself before each aggregate.
+#[test]
+fn older_stations_have_their_turns() {
+    let text = uploads("phy = \"802.11n\"\nmcs = 7", &["", ", phy = \"802.11a\""]);
+    let run = run_text(&text, 1, EVERYTHING);
+    let sent = |kind: FrameKind, aggregates: bool| {
+        let frames = run.recorded.frames.iter().filter(|frame| frame.outcome == FrameOutcome::Sent);
+        let mode =
+            |frame: &FrameRecord| frame.ppdu.map(|ppdu| (ppdu.mode.format() == ModeFormat::Ht, ppdu.number));
+        let numbers = frames.filter(|frame| frame.kind == kind).filter_map(|frame| match mode(frame) {
+            Some((modern, number)) => (modern == aggregates).then_some(u64::from(number)),
+            None => Some(frame.start.0),
+        });
+        numbers.collect::<std::collections::BTreeSet<_>>().len() as f64
+    };
+    let [modern, older] = [0, 1].map(|flow| run.summary.flows[flow].goodput_bit_s);
+    assert!((modern / older / 28.0 - 1.0).abs() < 0.05, "{modern} {older}");
+    let (cts, aggregates) = (sent(FrameKind::Cts, true), sent(FrameKind::Data, true));
+    assert!((cts - aggregates).abs() <= 0.08 * aggregates && cts >= aggregates, "{cts} {aggregates}");
+    assert!(sent(FrameKind::Data, false) > 0.9 * aggregates);
+}
+
+#[test]
+fn older_stations_have_rates() {
+    let refused = |cell: &str, own: &str| {
+        let text = uploads(cell, &[own]);
+        Scenario::parse(&text, Format::Toml, "test", &[]).err().unwrap().to_string()
+    };
+    for (cell, own, message) in [
+        ("phy = \"802.11n\"", ", phy = \"802.11g\"", "802.11g at 5 GHz"),
+        ("phy = \"802.11ax\"\nfrequency = 5975", ", phy = \"802.11a\"", "802.11a at 6 GHz"),
+        ("phy = \"802.11n\"", ", phy = \"802.11a\", mcs = 3", "802.11a has no key mcs"),
+        ("phy = \"802.11n\"", ", phy = \"802.11a\", rate = \"11 Mbit/s\"", "802.11a has no such rate"),
+        ("phy = \"802.11n\"", ", rate = \"6 Mbit/s\"", "802.11n sends by modes"),
+    ] {
+        let refused = refused(cell, own);
+        assert!(refused.contains(message), "{refused}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// Stations of all generations in one cell: every packet is accounted for, and both evaluations agree.
+    #[test]
+    fn whatever_the_generations(
+        cell in 0..4_usize, own in proptest::collection::vec(0..6_usize, 2..5), seed in 1..1_000_u64
+    ) {
+        let cells = [
+            "phy = \"802.11ax\"\nqueues = \"airtime\"",
+            "phy = \"802.11ac\"\nprotection = false\nnoise_figure = 7\ntx_power = 0",
+            "phy = \"802.11n\"\nerror = { kind = \"bernoulli\", packet_error_rate = 0.1 }",
+            "phy = \"802.11ax\"\nrate_control = \"minstrel-ht\"\nqueues = \"airtime\"\naggregation = { driver = 100 }",
+        ];
+        let stations = [
+            "", ", phy = \"802.11a\"", ", phy = \"802.11a\", rate = \"9 Mbit/s\"", ", phy = \"802.11n\"",
+            ", mcs = 1", ""
+        ];
+        let own: Vec<&str> = own.into_iter().map(|station| stations[station]).collect();
+        let down = "[[flows]]\nsource = \"ap\"\nsink = \"s1\"\ntransport = \"cubic\"\n";
+        let text = uploads(cells[cell], &own).replace("11 s", "2 s").replace("80 Mbit/s", "20 Mbit/s") + down;
+        run_both_ways(&text, seed);
+    }
 }
 
 /// Goodput of a station that far from its access point, with the other keys of the cell.

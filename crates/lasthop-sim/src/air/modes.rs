@@ -34,7 +34,7 @@ pub(super) fn write(ppdu: &PpduRecord, habits: &Habits, bytes: &mut Vec<u8>, hea
         bytes.extend_from_slice(&[0, 0]);
     }
     match mode.format() {
-        Format::Ht => present,
+        Format::Legacy | Format::Ht => present,
         Format::Vht => {
             align(bytes, head, 2);
             bytes.extend_from_slice(&vht(mode, ldpc));

@@ -364,8 +364,9 @@ fn modes(table: &Reader<'_>, format: Format, band: Band) -> Result<(Vec<Mode>, u
 pub(super) const STATION: &[Key] = &[
     Key::new(
         "phy",
-        Kind::Choice(|| vec!["802.11n", "802.11ac", "802.11ax"]),
-        "From 802.11n on: generation of data to and from it, no newer than the cell's. Default: that of the cell.",
+        Kind::Choice(|| vec!["802.11a", "802.11g", "802.11n", "802.11ac", "802.11ax"]),
+        "From 802.11n on: generation of data to and from it, no newer than the cell's; 802.11a, or 802.11g at 2.4 GHz, \
+         has a rate and no aggregates. Default: that of the cell.",
     ),
     Key::new(
         "mcs",
@@ -403,6 +404,9 @@ pub(super) fn own_modes(
         return Err(station.error(key, message, "leave it out, or write phy = \"802.11n\" in the cell"));
     };
     let cell = plan.modes[plan.common - 1];
+    if let Some(older @ ("802.11a" | "802.11g")) = station.name_if("phy")? {
+        return older_mode(station, plan, older).map(Some);
+    }
     let format = match station.name_if("phy")? {
         Some("802.11n") => Format::Ht,
         Some("802.11ac") => Format::Vht,
@@ -437,12 +441,46 @@ pub(super) fn own_modes(
     } else {
         up_to(format, (width, guard), streams)
     };
+    Ok(Some(place_of(&own, plan)))
+}
+
+/// The place of modes in a plan, as the first and the number; adds them where they are missing.
+fn place_of(own: &[Mode], plan: &mut AggregationPlan) -> (usize, usize) {
     let found = plan.modes.windows(own.len()).position(|known| known == own);
     let start = found.unwrap_or(plan.modes.len());
     if found.is_none() {
-        plan.modes.extend(&own);
+        plan.modes.extend(own);
     }
-    Ok(Some((start, own.len())))
+    (start, own.len())
+}
+
+/// The mode of a station that is older than 802.11n.
+fn older_mode(station: &Reader<'_>, plan: &mut AggregationPlan, name: &str) -> Result<(usize, usize)> {
+    let band = plan.habits.band;
+    let right = if band == Band::Two { "802.11g" } else { "802.11a" };
+    if name != right || band == Band::Six {
+        let message = format!("{name} at {}", band.name());
+        let remedy = if band == Band::Six { "leave it out" } else { &format!("write phy = \"{right}\"") };
+        return Err(station.error("phy", message, remedy));
+    }
+    if let Some(key) = ["mcs", "streams", "width", "guard_interval"].into_iter().find(|key| station.has(key))
+    {
+        let message = format!("{name} has no key {key}");
+        return Err(station.error(key, message, "leave it out, or write rate = \"24 Mbit/s\""));
+    }
+    let rates = (0..=Format::Legacy.highest_mcs())
+        .filter_map(|rate| Mode::new(Format::Legacy, (20, 800), (1, rate)).ok());
+    let rates: Vec<Mode> = rates.collect();
+    let asked = station.rate_if("rate")?;
+    let mode = match asked {
+        Some(asked) => rates.iter().find(|mode| mode.rate() == asked),
+        None => rates.last(),
+    };
+    let Some(&mode) = mode else {
+        let message = format!("{name} has no such rate");
+        return Err(station.error("rate", message, "write 6, 9, 12, 18, 24, 36, 48 or 54 Mbit/s"));
+    };
+    Ok(place_of(&[mode], plan))
 }
 
 /// All modes with at most this width, at least this guard interval and at most that many streams, in this order.

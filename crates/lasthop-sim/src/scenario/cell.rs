@@ -11,7 +11,7 @@ use lasthop_core::units::Rate;
 use lasthop_net::device::wlan::dsdv::DsdvPlan;
 use lasthop_net::device::wlan::fading::FadingPlan;
 use lasthop_net::device::wlan::minstrel_ht::MinstrelHtPlan;
-use lasthop_net::device::wlan::mode::Band;
+use lasthop_net::device::wlan::mode::{Band, Format as ModeFormat};
 use lasthop_net::device::wlan::phy::{Phy, Rounding};
 use lasthop_net::device::wlan::rate_adaptation::{Arf, Minstrel, RatePlan};
 use lasthop_net::plan::{
@@ -148,6 +148,10 @@ impl Cells {
             None => Ok(None),
         };
         let modes = members.stations.iter().map(&mut own).collect::<Result<Vec<Option<(usize, usize)>>>>()?;
+        if let Some(plan) = mac.aggregation.as_ref().filter(|_| !table.has("protection")) {
+            let older = |&(first, _): &(usize, usize)| plan.modes[first].format() == ModeFormat::Legacy;
+            mac.protection = modes.iter().flatten().any(older);
+        }
         let rates = members.stations.iter().map(|member| own_rate(member, &mac));
         let rates = rates.collect::<Result<Vec<Option<usize>>>>()?;
         let air = Air::read(table)?;
@@ -321,6 +325,9 @@ fn rate_index(table: &Reader<'_>, phy: &Phy, rate: Rate, key: &str, place: &Plac
 fn own_rate(member: &Member<'_>, mac: &MacPlan) -> Result<Option<usize>> {
     let Some(station) = &member.table else { return Ok(None) };
     let Some(rate) = station.rate_if("rate")? else { return Ok(None) };
+    if mac.aggregation.is_some() && matches!(station.name_if("phy")?, Some("802.11a" | "802.11g")) {
+        return Ok(None);
+    }
     if mac.aggregation.is_some() {
         let message = format!("{} sends by modes, which are more than a rate", mac.phy.name);
         return Err(station.error("rate", message, "write mcs, and streams, width or guard_interval"));
@@ -390,10 +397,10 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
     check_profile(table, phy)?;
     let aggregation = aggregation::read(table, phy, band)?;
     let modern = aggregation.is_some();
-    let protection = table.switch("protection")?;
+    let protection = table.switch_if("protection")?.unwrap_or(false);
     let has_ofdm = phy.rates.iter().any(|rate| rate.modulation.is_ofdm());
     let has_dsss = phy.rates.iter().any(|rate| !rate.modulation.is_ofdm());
-    if protection && !(has_ofdm && has_dsss) {
+    if protection && !modern && !(has_ofdm && has_dsss) {
         let message = format!("protection on {name}, which has no two kinds of frames");
         return Err(table.error("protection", message, "leave it out, or write phy = \"802.11g\""));
     }
@@ -409,7 +416,7 @@ fn mac(table: &Reader<'_>) -> Result<MacPlan> {
     let slot = match table.span_if("slot")? {
         Some(slot) => slot,
         // Where older stations are about, everybody uses their slot (802.11-2016 section 10.25).
-        None if protection => Span::from_nanos(20_000),
+        None if protection && !modern => Span::from_nanos(20_000),
         None => phy.slot,
     };
     let window =

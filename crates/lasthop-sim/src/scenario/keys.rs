@@ -709,7 +709,8 @@ static STATION: Table = Table {
                 "rate",
                 Kind::Rate,
                 "Before 802.11n: rate of data frames to and from it, whatever rate_control says; of two stations with \
-                 one, that of the addressee. Default: as in the cell.",
+                 one, that of the addressee. Default: as in the cell; of an older station in a cell of 802.11n or \
+                 later 54 Mbit/s.",
             ),
         ],
         STATION_MODES,
@@ -768,9 +769,10 @@ const RADIO: &[Key] = &[
     Key::new(
         "protection",
         Kind::Switch,
-        "A CTS to itself at a DSSS or CCK rate goes before each OFDM frame, for older stations; the slot is 20 us.",
-    )
-    .default("false"),
+        "A CTS to itself goes before frames that older stations cannot read: with 802.11g before each OFDM frame, at a \
+         DSSS or CCK rate and with a slot of 20 us; from 802.11n on before each aggregate without an RTS, at a basic \
+         rate. Default: false; from 802.11n on true where a station of the cell is older.",
+    ),
     Key::new("slot", MICROS, "aSlotTime. Default: that of the PHY."),
     Key::new("sifs", MICROS, "aSIFSTime. Default: that of the PHY."),
     Key::new("cw_min", WINDOW, "aCWmin, in slots. Default: that of the PHY."),

@@ -308,7 +308,8 @@ impl Medium {
     fn end_lone(&mut self, (from, until): (u16, Time), hearers: &[Hearer], frame: &OnAir, cx: &mut Cx<'_>) {
         let now = cx.now;
         let is_update = (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY);
-        let plain = self.clear[usize::from(from)] && self.flawless && !self.traced;
+        let unread = frame.burst && self.mixed;
+        let plain = self.clear[usize::from(from)] && self.flawless && !self.traced && !unread;
         if !plain || is_update && self.routing.is_some() {
             self.rouse_all();
             self.lone = None;

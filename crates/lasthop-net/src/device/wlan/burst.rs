@@ -26,6 +26,9 @@ impl Medium {
         }
         // One MPDU that can be read is enough to know the duration field: the first stands for all.
         let Some((mode, _)) = self.sent_by(from) else { return };
+        if self.older[usize::from(at)] && mode.format() > Format::Legacy {
+            return self.hear_preamble(at, from, mode, cx);
+        }
         let Some(first) = self.slices_of(from).first().copied() else { return };
         let outcome = self.judge_slice(at, from, lock, (frame, mode), first, cx);
         if self.traced {
@@ -38,6 +41,19 @@ impl Medium {
         } else {
             self.miss_frame(at, from, outcome, frame, cx);
         }
+    }
+
+    /// A PPDU ends at a station whose generation reads nothing of it but the legacy preamble. By that it is busy for
+    /// whole symbols of 4 us, up to 3.6 us longer than an HE PPDU lasts, and waits EIFS, as it has seen no check
+    /// sequence.
+    fn hear_preamble(&mut self, at: u16, from: u16, mode: Mode, cx: &Cx<'_>) {
+        let Some(exchange) = &self.stations[usize::from(from)].exchange else { return };
+        let airtime = exchange.burst.airtime;
+        let station = &mut self.stations[usize::from(at)];
+        let Some(plan) = &self.rules[station.mac].plan.aggregation else { return };
+        debug_assert!(mode.format() > Format::Legacy, "it could read the rest");
+        station.eifs = true;
+        station.nav = station.nav.max(cx.now + (Mode::announced(airtime, plan.habits.band) - airtime));
     }
 
     /// The mode of the burst that a station has sent, and its category.
@@ -276,7 +292,7 @@ impl Medium {
         let Some(exchange) = &self.stations[usize::from(from)].exchange else { return };
         let burst = &exchange.burst;
         let delimited =
-            mode.format() != Format::Ht || slice.to - slice.from != mpdu.map_or(0, |mpdu| mpdu.octets);
+            mode.format() > Format::Ht || slice.to - slice.from != mpdu.map_or(0, |mpdu| mpdu.octets);
         // One that has been delivered is on its way elsewhere, or gone.
         let mut packets = originator.packets_of(slice.sequence);
         let parcel = mpdu.filter(|mpdu| !mpdu.delivered).and_then(|_| packets.next());

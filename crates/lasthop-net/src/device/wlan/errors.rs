@@ -179,7 +179,7 @@ impl ErrorTable {
     pub(crate) fn loss_of_mode(&self, mode: Mode, bytes: u32, sinr_db: f64) -> f64 {
         let spread = f64::from(mode.width()) / 20.0 * f64::from(mode.streams());
         let sinr = sinr_db - decibels(spread);
-        -libm::expm1(8.0 * f64::from(bytes) * look_up(&self.codes[usize::from(mode.mcs())], sinr))
+        -libm::expm1(8.0 * f64::from(bytes) * look_up(&self.codes[mode.code()], sinr))
     }
 }
 

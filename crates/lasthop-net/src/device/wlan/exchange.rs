@@ -101,6 +101,8 @@ pub(super) struct Burst {
     pub(super) number: u32,
     /// An RTS goes before it.
     shielded: bool,
+    /// If not, a CTS to its sender does, which older stations can read.
+    protected: bool,
 }
 
 impl Burst {
@@ -114,6 +116,7 @@ impl Burst {
             airtime: Span::ZERO,
             number: 0,
             shielded: false,
+            protected: false,
         }
     }
 }
@@ -438,7 +441,8 @@ impl Medium {
         port.last_mode = take.rate as u16;
         let (times, mode) = (rules.modes[burst.mode], plan.modes[burst.mode]);
         let answer = rules.answer(times.reference);
-        (burst.port, burst.category, burst.shielded) = (number, category, false);
+        (burst.port, burst.category) = (number, category);
+        (burst.shielded, burst.protected) = (false, false);
         let left = Span(exchange.limit.since(at).0.saturating_sub((rules.sifs + answer.block_ack[long]).0));
         let (sole, limited) = (exchange.first, left > Span::ZERO || !exchange.first);
         if originator.owes_request {
@@ -447,14 +451,15 @@ impl Medium {
             return sole || burst.airtime <= left;
         }
         let within = if limited { mode.octets_within(left, &plan.habits) } else { times.octets };
+        let older = mode.format() == Format::Legacy;
         let bounds = Bounds {
             octets: within.min(times.octets),
-            mpdus: if take.alone { 1 } else { plan.mpdus },
+            mpdus: if take.alone || older { 1 } else { plan.mpdus },
             spacing: times.spacing,
             window,
-            always_delimited: mode.format() != Format::Ht,
+            always_delimited: mode.format() > Format::Ht,
             headers: (rules.plan.header, rules.plan.llc),
-            amsdu: plan.amsdu,
+            amsdu: if older { 0 } else { plan.amsdu },
         };
         if self.driver_of(index).is_none() {
             self.fill((number, category), &bounds, cx);
@@ -474,6 +479,7 @@ impl Medium {
         *staged = staged.saturating_sub(before - originator.staged.len());
         burst.airtime = mode.airtime(burst.octets, &plan.habits);
         burst.shielded = (take.shielded || burst.octets > rules.plan.rts_threshold) && sole;
+        burst.protected = rules.plan.protection && !older && !burst.shielded && sole;
         !burst.slices.is_empty() && (sole || burst.airtime <= left)
     }
 
@@ -483,12 +489,18 @@ impl Medium {
         let rules = &self.rules[station.mac];
         let (Some(exchange), Some(plan)) = (&mut station.exchange, &rules.plan.aggregation) else { return };
         let burst = &exchange.burst;
-        if !burst.shielded {
+        if !burst.shielded && !burst.protected {
             return self.launch(index, cx);
         }
+        let protected = burst.protected;
         let answer = rules.answer(rules.modes[burst.mode].reference);
         let long = self.agreements[usize::from(burst.port)][burst.category].recipient.is_long();
         let rest = burst.airtime + rules.sifs + answer_time(burst, answer, long);
+        if protected {
+            let (nav, bytes) = (rules.sifs + rest, rules.plan.cts_bytes);
+            self.transmit(index, FrameKind::Cts, (EVERYBODY, answer.rate, bytes, nav), cx.now);
+            return;
+        }
         let nav = rules.sifs * 2 + answer.cts + rest;
         let to = self.ports[usize::from(burst.port)].to;
         let slack = rules.sifs + rules.slot + NOTICE;

@@ -41,6 +41,10 @@ impl AirtimeLimits {
 /// and a share of 36 us and 4 us a stream that grows smaller with faster modes, whose aggregates are longer. `alone`:
 /// it will not be aggregated.
 fn estimate(mode: Mode, octets: u32, alone: bool) -> u32 {
+    if mode.format() == Format::Legacy {
+        let airtime = 36 + (8_000_000 * u64::from(octets) / mode.rate().0) as u32;
+        return airtime.next_multiple_of(UNIT).min(MOST);
+    }
     // Of 1024 octets, in units of 1/1024 us.
     let symbols = (8_192_u64 << 10).div_ceil(u64::from(mode.bits_per_symbol()));
     let usual = symbols * mode.symbol().0 / 1_000;
@@ -214,6 +218,8 @@ mod tests {
         assert_eq!(estimate(nine, 0, false), 4);
         // HE MCS 11 of 80 MHz, two streams, 1200.96 Mbit/s: 6.8 us, 9 us; 44 us shared by 64 are nothing.
         assert_eq!(estimate(mode(Format::He, (80, 800), (2, 11)), 1_500, false), 12);
+        // 54 Mbit/s before 802.11n: 36 us, and 222 us for 12,000 bits.
+        assert_eq!(estimate(mode(Format::Legacy, (20, 800), (1, 7)), 1_500, false), 260);
         // What does not fit into ten bits.
         assert_eq!(estimate(mode(Format::Ht, (20, 800), (1, 0)), 11_454, false), 4_092);
     }

@@ -153,6 +153,9 @@ pub(crate) struct Medium {
     resting: Resting,
     /// All who hear a station at all can read it, as long as nothing disturbs them.
     clear: Vec<bool>,
+    /// Who reads nothing of what came with 802.11n, and whether there is one.
+    older: Vec<bool>,
+    mixed: bool,
     /// Received power by sender and receiver.
     powers: Vec<f64>,
     /// Shadowing of each pair, as a ratio.
@@ -222,6 +225,8 @@ impl Medium {
             together: false,
             resting: Resting::none(count),
             clear: Vec::new(),
+            older: plan.stations.iter().map(|station| plan.is_older(station)).collect(),
+            mixed: plan.stations.iter().any(|station| plan.is_older(station)),
             powers: vec![0.0; count * count],
             shadows: vec![1.0; count * count],
             faders: Vec::new(),

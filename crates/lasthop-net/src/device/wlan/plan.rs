@@ -11,7 +11,7 @@ use lasthop_core::units::Rate;
 use super::dsdv::DsdvPlan;
 use super::edca::{AccessPlan, Marks};
 use super::fading::FadingPlan;
-use super::mode::{Habits, Mode};
+use super::mode::{Format, Habits, Mode};
 use super::phy::{Phy, Rounding};
 use super::rate_adaptation::RatePlan;
 use crate::propagation::{Fading, Propagation, Track, ratio};
@@ -299,6 +299,12 @@ impl MediumPlan {
     /// Metres between two stations at `now`.
     pub fn distance(&self, from: usize, to: usize, now: Time) -> f64 {
         self.stations[from].track.at(now).distance(self.stations[to].track.at(now))
+    }
+
+    /// Whether a station of a cell of 802.11n or later is older than that.
+    pub(crate) fn is_older(&self, station: &StationPlan) -> bool {
+        let plan = self.macs[station.mac].aggregation.as_ref().zip(station.modes);
+        plan.is_some_and(|(plan, (first, _))| plan.modes[first].format() == Format::Legacy)
     }
 
     /// The shadowing of two stations, as a ratio: the same both ways, whatever other stations there are.

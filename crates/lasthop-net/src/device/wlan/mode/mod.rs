@@ -19,6 +19,8 @@ pub const LONGEST_PPDU: Span = Span::from_nanos(5_484_000);
 /// A generation of PPDUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
+    /// OFDM before 802.11n (802.11a, and 802.11g at 2.4 GHz): one stream of 20 MHz, no aggregates.
+    Legacy,
     /// High throughput, mixed format (802.11n).
     Ht,
     /// Very high throughput (802.11ac).
@@ -31,6 +33,7 @@ impl Format {
     /// The name of its amendment.
     pub const fn name(self) -> &'static str {
         match self {
+            Format::Legacy => "802.11a",
             Format::Ht => "802.11n",
             Format::Vht => "802.11ac",
             Format::He => "802.11ax",
@@ -40,7 +43,7 @@ impl Format {
     /// The highest MCS of one stream.
     pub fn highest_mcs(self) -> u8 {
         match self {
-            Format::Ht => 7,
+            Format::Legacy | Format::Ht => 7,
             Format::Vht => 9,
             Format::He => 11,
         }
@@ -48,17 +51,26 @@ impl Format {
 
     /// The widest channel in MHz.
     pub fn widest(self) -> u16 {
-        if self == Format::Ht { 40 } else { 160 }
+        match self {
+            Format::Legacy => 20,
+            Format::Ht => 40,
+            Format::Vht | Format::He => 160,
+        }
     }
 
     /// Guard intervals in nanoseconds, the shortest first.
     pub fn guards(self) -> &'static [u16] {
-        if self == Format::He { &[800, 1600, 3200] } else { &[400, 800] }
+        match self {
+            Format::Legacy => &[800],
+            Format::Ht | Format::Vht => &[400, 800],
+            Format::He => &[800, 1600, 3200],
+        }
     }
 
     /// The most octets that a PSDU can have.
     pub fn largest_psdu(self) -> u32 {
         match self {
+            Format::Legacy => 4_095,
             Format::Ht => 65_535,
             Format::Vht => 1_048_575,
             Format::He => 6_500_631,
@@ -149,8 +161,9 @@ impl Habits {
     }
 }
 
-/// Coded bits of a subcarrier, and the code rate as numerator and denominator, by MCS of one stream.
-pub(super) const CODES: [(u32, u32, u32); 12] = [
+/// Coded bits of a subcarrier, and the code rate as numerator and denominator, by MCS of one stream; the last is that
+/// of 9 Mbit/s, which no MCS has.
+pub(super) const CODES: [(u32, u32, u32); 13] = [
     (1, 1, 2),
     (2, 1, 2),
     (2, 3, 4),
@@ -163,7 +176,11 @@ pub(super) const CODES: [(u32, u32, u32); 12] = [
     (8, 5, 6),
     (10, 3, 4),
     (10, 5, 6),
+    (1, 3, 4),
 ];
+
+/// The rates of [`Format::Legacy`] in Mbit/s, and the index of the code of each.
+const LEGACY: [(u64, usize); 8] = [(6, 0), (9, 12), (12, 1), (18, 2), (24, 3), (36, 4), (48, 5), (54, 6)];
 
 /// A way to send a PSDU that the standard has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,7 +191,7 @@ pub struct Mode {
     /// Nanoseconds.
     guard: u16,
     streams: u8,
-    /// Of one stream.
+    /// Of one stream; before 802.11n the index of the rate.
     mcs: u8,
 }
 
@@ -189,6 +206,9 @@ impl Mode {
         }
         if !format.guards().contains(&guard) {
             return Err(format!("{name} has no guard interval of {} us", f64::from(guard) / 1000.0));
+        }
+        if format == Format::Legacy && streams > 1 {
+            return Err(format!("{name} has one stream"));
         }
         if !(1..=4).contains(&streams) {
             return Err(format!("{streams} streams; 1 to 4 are modelled"));
@@ -226,20 +246,27 @@ impl Mode {
         self.streams
     }
 
-    /// MCS of one stream.
+    /// MCS of one stream; before 802.11n the index of the rate.
     pub fn mcs(self) -> u8 {
         self.mcs
     }
 
+    /// The index of its code among [`CODES`].
+    pub(super) fn code(self) -> usize {
+        let index = usize::from(self.mcs);
+        if self.format == Format::Legacy { LEGACY[index].1 } else { index }
+    }
+
     /// Coded bits of a subcarrier, and the code rate.
     pub fn constellation(self) -> (u32, (u32, u32)) {
-        let (bits, over, under) = CODES[usize::from(self.mcs)];
+        let (bits, over, under) = CODES[self.code()];
         (bits, (over, under))
     }
 
     /// Data subcarriers.
     fn carriers(self) -> u32 {
         match (self.format, self.width) {
+            (Format::Legacy, _) => 48,
             (Format::He, 20) => 234,
             (Format::He, 40) => 468,
             (Format::He, 80) => 980,
@@ -262,11 +289,11 @@ impl Mode {
     }
 
     fn coded_bits(self, carriers: u32) -> u32 {
-        carriers * CODES[usize::from(self.mcs)].0 * u32::from(self.streams)
+        carriers * CODES[self.code()].0 * u32::from(self.streams)
     }
 
     fn data_bits(self, carriers: u32) -> u32 {
-        let (_, over, under) = CODES[usize::from(self.mcs)];
+        let (_, over, under) = CODES[self.code()];
         self.coded_bits(carriers) * over / under
     }
 
@@ -288,6 +315,9 @@ impl Mode {
 
     /// The rate in Mbit/s of the non-HT frame that answers follow (10.6.6.5.2): by MCS, whatever the streams.
     pub fn reference(self) -> u64 {
+        if self.format == Format::Legacy {
+            return LEGACY[usize::from(self.mcs)].0;
+        }
         [6, 12, 18, 24, 36, 48, 54][usize::from(self.mcs.min(6))]
     }
 
@@ -298,7 +328,7 @@ impl Mode {
             Format::Ht => 1 + u32::from(bits > 1200),
             Format::Vht if (self.width, self.streams, self.mcs) == (160, 4, 7) => 6,
             Format::Vht => bits.div_ceil(2160),
-            Format::He => 1,
+            Format::Legacy | Format::He => 1,
         }
     }
 
@@ -306,6 +336,7 @@ impl Mode {
     pub fn coding(self, habits: &Habits) -> Coding {
         match (habits.durations, habits.coding) {
             (Durations::Ns3, _) => Coding::Bcc,
+            _ if self.format == Format::Legacy => Coding::Bcc,
             (_, Some(coding)) => coding,
             _ if self.format == Format::He && (self.width > 20 || self.mcs > 9) => Coding::Ldpc,
             _ => Coding::Bcc,
@@ -317,6 +348,7 @@ impl Mode {
         let long = [1, 2, 4, 4][usize::from(self.streams) - 1];
         let ns3 = habits.durations == Durations::Ns3;
         match self.format {
+            Format::Legacy => micros(20),
             Format::Ht => micros(32 + 4 * long),
             // ns-3 leaves out VHT-SIG-B in PPDUs of one user.
             Format::Vht => micros(if ns3 { 32 } else { 36 } + 4 * long),
@@ -337,7 +369,7 @@ impl Mode {
         let bits = 16 + 8 * u64::from(octets) + tail;
         if habits.durations == Durations::Ns3 && self.format == Format::He {
             // It does not round data bits per symbol down: the code's numerator stays on the other side.
-            let (_, over, under) = CODES[usize::from(self.mcs)];
+            let (_, over, under) = CODES[self.code()];
             let coded = u64::from(self.coded_bits(self.carriers()) * over);
             return ((bits * u64::from(under)).div_ceil(coded), 4);
         }

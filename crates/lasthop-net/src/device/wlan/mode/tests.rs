@@ -2,6 +2,27 @@
 
 use super::*;
 
+/// 20 us of preamble, 16 service bits and 6 of tail in symbols of 4 us (clause 17.4.3): 1538 B at 54 Mbit/s are 57.1
+/// symbols of 216 bits, at 9 Mbit/s 342.4 of 36, an ACK at 24 Mbit/s is 1.4 of 96; at 2.4 GHz 6 us more.
+#[test]
+fn frames_before_802_11n() {
+    let habits = |band| Habits { coding: Some(Coding::Ldpc), ..Habits::usual(band) };
+    let rate = |index| Mode::new(Format::Legacy, (20, 800), (1, index)).unwrap();
+    let lasts = |index: u8, octets, band| rate(index).airtime(octets, &habits(band)).0;
+    assert_eq!(lasts(7, 1_538, Band::Five), 252_000);
+    assert_eq!(lasts(7, 1_538, Band::Two), 258_000);
+    assert_eq!(lasts(1, 1_538, Band::Five), 1_392_000);
+    assert_eq!(lasts(4, 14, Band::Five), 28_000);
+    for (index, mbit) in
+        [6, 9, 12, 18, 24, 36, 48, 54].into_iter().zip(0..).map(|(mbit, index)| (index, mbit))
+    {
+        assert_eq!(rate(index).rate().0, mbit * 1_000_000);
+        assert_eq!(rate(index).reference(), mbit);
+    }
+    assert!(Mode::new(Format::Legacy, (40, 800), (1, 0)).is_err());
+    assert!(Mode::new(Format::Legacy, (20, 800), (2, 0)).is_err());
+}
+
 /// HT mixed format: MCS, MHz, guard interval in ns, streams, octets, band in GHz, data bits per symbol, encoders,
 /// symbols
 /// with convolutional code, microseconds by the standard and in ns-3.44.
