@@ -704,6 +704,9 @@ fn radio() -> BoxedStrategy<String> {
         "profile = \"ns2\"\nrate = \"11 Mbit/s\"",
         "rts_threshold = \"300 B\"",
         "phy = \"802.11g\"\nprotection = true",
+        "phy = \"802.11n\"\nfrequency = 2412\nmcs = 0\nprotection = true",
+        "phy = \"802.11ax\"\nfrequency = 2412\nrate_control = \"minstrel-ht\"\naggregation = { tries = 2, \
+         window = 16 }",
         "phy = \"802.11a\"\nrate_control = \"minstrel\"\nnoise_figure = 7",
         "sense_threshold = -64.38\nrate_control = \"arf\"\nbeacon = \"50 ms\"",
         "message_in_message = true\ncapture = 3\nprocessing = \"40 us\"",

@@ -110,6 +110,81 @@ fn what_waits_is_lost_or_sent_after_the_host_or_kept() {
     }
 }
 
+/// Cells with aggregates, which reach as far: their packets wait in one queue, in one for each station, or in a driver.
+const AGGREGATING: [&str; 3] = [
+    "phy = \"802.11n\"\nfrequency = 2412\nmcs = 0",
+    "phy = \"802.11ax\"\nfrequency = 2412\nmcs = 0\nqueues = \"airtime\"",
+    "phy = \"802.11n\"\nfrequency = 2412\nmcs = 0\nqueues = \"airtime\"\naggregation = { driver = 100 }",
+];
+
+/// With aggregates as without: five datagrams find no access point, and the host's own go with it.
+#[test]
+fn aggregates_follow_the_host() {
+    for (cell, to_host) in AGGREGATING.into_iter().flat_map(|cell| [(cell, true), (cell, false)]) {
+        let lost = |keys: &str| {
+            let text = two_cells((1, 6), cell, &format!("{LISTED}\n{keys}"), &datagrams(to_host));
+            let run = run_both_ways(&text, 1);
+            let times = times(&run);
+            let [(_, left), (joined, _)] =
+                if to_host { [times[&5], times[&7]] } else { [times[&4], times[&6]] };
+            assert!(
+                left <= seconds(8.0) && joined >= seconds(8.05) && joined < seconds(8.07),
+                "{cell}: {joined}"
+            );
+            (run.summary.flows[0].packets_lost["route-changed"], run.world.network.ledger.in_flight)
+        };
+        let (drop, forward, hold) =
+            (lost("queue = \"drop\""), lost("queue = \"forward\""), lost("queue = \"hold\""));
+        let dropped = if to_host { 5 } else { 0 };
+        assert!(
+            (drop.0.abs_diff(dropped)) <= u64::from(to_host) && drop.1 == 0,
+            "{cell} {to_host}: {drop:?}"
+        );
+        assert_eq!(forward, (0, 0), "{cell} {to_host}");
+        assert_eq!(hold.0, 0, "{cell} {to_host}");
+        assert!(if to_host { (4..=6).contains(&hold.1) } else { hold.1 == 0 }, "{cell} {to_host}: {hold:?}");
+    }
+}
+
+/// A host that goes back and forth under load: every packet is accounted for, both evaluations agree, and a connection
+/// goes on behind each change.
+#[test]
+fn aggregates_follow_a_host_under_load() {
+    for (cell, queue) in AGGREGATING.into_iter().zip(["drop", "forward", "hold"]) {
+        let changes = (1..10).map(|number| {
+            let to = if number % 2 == 1 { "east" } else { "west" };
+            format!("{{ at = \"{} ms\", access_point = \"{to}\" }}", 7_000 + 811 * number)
+        });
+        let changes = changes.collect::<Vec<_>>().join(", ");
+        let roaming = format!("by = {{ kind = \"list\", changes = [{changes}] }}\nqueue = \"{queue}\"");
+        let error = "error = { kind = \"bernoulli\", packet_error_rate = 0.1 }";
+        let flows = flow("\"cubic\"", true) + &flow("\"cubic\"", false);
+        for channels in [(1, 6), (1, 1)] {
+            let run = run_both_ways(&two_cells(channels, &format!("{cell}\n{error}"), &roaming, &flows), 1);
+            for flow in &run.summary.flows {
+                assert!(flow.goodput_bit_s > 5e5, "{cell} {channels:?}: {}", flow.goodput_bit_s);
+            }
+        }
+    }
+}
+
+/// By how a host is admitted it is nowhere for 40, 80 or 300 ms, and as long before as it scans.
+#[test]
+fn authentication_takes_its_time() {
+    for (keys, delay) in [
+        ("authentication = \"ft\"", 0.04),
+        ("authentication = \"psk\"", 0.08),
+        ("authentication = \"802.1x\"", 0.3),
+        ("authentication = \"ft\"\nscan = \"100 ms\"", 0.14),
+        ("delay = \"20 ms\"", 0.02),
+        ("", 0.05),
+    ] {
+        let run = run_both_ways(&two_cells((1, 6), "", &format!("{LISTED}\n{keys}"), &datagrams(true)), 1);
+        let joined = times(&run)[&7].0;
+        assert!(joined >= seconds(8.0 + delay) && joined < seconds(8.02 + delay), "{keys}: {joined}");
+    }
+}
+
 /// What an access point keeps is sent when the host comes back, before anything else.
 #[test]
 fn a_host_comes_back_to_what_was_kept() {

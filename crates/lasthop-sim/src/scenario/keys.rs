@@ -565,9 +565,21 @@ static ROAMING: Table = Table {
             "delay",
             Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
             "Time from leaving the old access point until the new one reaches the station. Packets sent to it \
-             meanwhile wait.",
-        )
-        .default("\"50 ms\""),
+             meanwhile wait. Default: what authentication takes.",
+        ),
+        Key::new(
+            "authentication",
+            Kind::Choice(|| vec!["ft", "psk", "802.1x"]),
+            "How the host is admitted by the new access point, in place of delay. ft: fast transition (802.11r), 40 \
+             ms; psk: reassociation and a four-way handshake, 80 ms; 802.1x: with a server, 300 ms. Default: none of \
+             them, 50 ms.",
+        ),
+        Key::new(
+            "scan",
+            Kind::Duration { min: Span::ZERO, max: LONGEST },
+            "Time that the search for another access point takes before. Default: 0 s, as with neighbour reports \
+             (802.11k).",
+        ),
         Key::new(
             "queue",
             Kind::Choice(|| vec!["drop", "forward", "hold"]),

@@ -83,16 +83,6 @@ pub(super) fn read(
             "write routing = \"static\" for every cell, or leave out roaming",
         ));
     }
-    let aggregates = |medium: &&MediumPlan| medium.macs.iter().any(|mac| mac.aggregation.is_some());
-    if let Some(medium) = around.media.iter().find(aggregates) {
-        let phy = medium.macs[0].phy.name;
-        let message = format!("{name} changes its access point, and aggregates of {phy} do not follow it");
-        return Err(table.error(
-            "host",
-            message,
-            "write phy = \"802.11g\" for every cell, or leave out roaming",
-        ));
-    }
     let access_points = around.access_points(host);
     if access_points.len() < 2 {
         let cells = if access_points.is_empty() { "no cell" } else { "one cell" };
@@ -114,7 +104,7 @@ pub(super) fn read(
             format!("no path joins the access points {one} and {other}: traffic cannot follow {name}");
         return Err(table.error("host", message, "join them by links"));
     }
-    let delay = table.span("delay")?;
+    let delay = delay(table)?;
     let warning = table.span_if("warning")?;
     let old_queue = match table.name("queue")? {
         "forward" => OldQueue::Forward,
@@ -130,6 +120,22 @@ pub(super) fn read(
     }
     let choice = choice(table, (&name, &access_points), delay, around)?;
     Ok(RoamingPlan { host, choice, delay, old_queue, under_way, warning })
+}
+
+/// How long the host is nowhere: `delay`, or what its way to authenticate takes, and a scan before it.
+fn delay(table: &Reader<'_>) -> Result<Span> {
+    let usual = match table.name_if("authentication")? {
+        Some("ft") => Span::from_millis(40),
+        Some("psk") => Span::from_millis(80),
+        Some(_) => Span::from_millis(300),
+        None => Span::from_millis(50),
+    };
+    let given = table.span_if("delay")?;
+    if given.is_some() && table.has("authentication") {
+        let message = "a delay is given, and authentication says how long it takes".to_owned();
+        return Err(table.error("delay", message, "leave out delay or authentication"));
+    }
+    Ok(given.unwrap_or(usual) + table.span_if("scan")?.unwrap_or(Span::ZERO))
 }
 
 fn choice(

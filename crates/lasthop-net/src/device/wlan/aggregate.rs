@@ -211,6 +211,13 @@ impl Originator {
         held
     }
 
+    /// The agreement has ended: everything that it holds is taken away, and numbers begin anew.
+    pub(super) fn forget(&mut self) -> Vec<(Parcel, Option<Time>)> {
+        let held = self.take();
+        *self = Originator { listed: self.listed, ..Originator::default() };
+        held
+    }
+
     /// Chooses the MPDUs of the next PPDU: first those to be sent again, then new ones, as far as the bounds reach. The
     /// octets of the PSDU.
     pub(super) fn build(

@@ -177,14 +177,22 @@ impl Medium {
         self.rules[self.stations[index].mac].plan.aggregation.as_deref()
     }
 
+    /// The category of the packets of a flow at a station.
+    pub(super) fn category_of(&self, index: usize, flow: u32) -> usize {
+        let categories = self.categories.get(self.stations[index].mac);
+        let category = categories.and_then(|categories| categories.get(flow as usize));
+        category.map_or(Category::BestEffort as usize, |&category| category.into())
+    }
+
     /// A packet has passed the link layer of a station and reaches the queue of its category.
     pub(super) fn enqueue_category(&mut self, index: usize, parcel: Parcel, cx: &mut Cx<'_>) {
         let (now, window) = (cx.now, cx.window);
         let bytes = u32::from(parcel.bytes);
-        let categories = self.categories.get(self.stations[index].mac);
-        let category = categories.and_then(|categories| categories.get(parcel.flow as usize));
-        let category = category.map_or(Category::BestEffort as usize, |&category| category.into());
+        let category = self.category_of(index, parcel.flow);
         let number = self.places[parcel.hop as usize];
+        if self.roams && !self.ports[usize::from(number)].absence.is_open() {
+            return self.set_aside(number, parcel, None, cx);
+        }
         let direction = self.ports[usize::from(number)].direction;
         let fair = self.aggregation_of(index).is_some_and(|plan| matches!(plan.queues, Queues::Fair { .. }));
         let station = &mut self.stations[index];
@@ -258,11 +266,16 @@ impl Medium {
                 break;
             }
             let Some(Served { parcel, marked }) = function.queue.pop(cx.now, &mut self.shed) else { break };
-            function.staged += 1;
             if marked {
                 mark(parcel, gate, cx);
             }
             let number = self.places[parcel.hop as usize];
+            if self.roams && !self.ports[usize::from(number)].absence.is_open() {
+                self.lose_shed(cx);
+                self.set_aside(number, parcel, None, cx);
+                continue;
+            }
+            function.staged += 1;
             self.agreements[usize::from(number)][category].originator.staged.push_back(parcel);
             self.list(index, (number, category), cx.now);
         }
@@ -629,6 +642,9 @@ impl Medium {
             }
         }
         self.agreements[number][burst.category].originator.advance();
+        if self.roams && !self.ports[number].absence.is_open() {
+            self.forget_agreements(index, burst.port, cx);
+        }
         let category = burst.category;
         burst.slices.clear();
         let Some(exchange) = &mut self.stations[index].exchange else { return };

@@ -104,6 +104,8 @@ struct Port {
     from: u16,
     to: u16,
     rate: RateChoice,
+    /// What that was at the start, if its host comes and goes.
+    fresh: Option<Box<RateChoice>>,
     /// Index of the mode of the last aggregate.
     last_mode: u16,
     stats: RadioStats,
@@ -318,6 +320,7 @@ impl Medium {
             from: from as u16,
             to: to as u16,
             rate: RateChoice::new(&rate, choices, (&name, seed)),
+            fresh: None,
             last_mode: if let RatePlan::Fixed(mode) = rate { mode as u16 } else { first as u16 },
             stats: RadioStats::default(),
             interval: None,

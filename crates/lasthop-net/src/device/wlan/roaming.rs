@@ -7,10 +7,13 @@
 use std::collections::VecDeque;
 
 use lasthop_core::packet::{Cause, NONE};
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 
-use super::station::{Answer, Awaited, NEVER};
-use super::{Medium, side_of};
+use super::edca::CATEGORIES;
+use super::frame::FrameKind;
+use super::reorder::Recipient;
+use super::station::{Answer, Awaited, EVERYBODY, NEVER};
+use super::{Medium, RateChoice, side_of};
 use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::plan::LinkPlan;
 use crate::queue::QueueLimit;
@@ -83,6 +86,7 @@ impl Medium {
                 if !journey.links.contains(&link) {
                     continue;
                 }
+                port.fresh.get_or_insert_with(|| Box::new(port.rate.clone()));
                 let is_own = self.plan.stations[usize::from(port.from)].node == journey.host;
                 // The host's own packets go with it.
                 port.absence.old_queue = if is_own { OldQueue::Forward } else { journey.old_queue };
@@ -138,7 +142,22 @@ impl Medium {
         match presence {
             Presence::Open => {
                 self.hear_from_open_links();
-                self.stations[index].returned.extend(waiting.into_iter().map(|(parcel, _)| parcel));
+                let waiting = waiting.into_iter().map(|(parcel, _)| parcel);
+                if self.stations[index].exchange.is_some() {
+                    let port = &mut self.ports[usize::from(number)];
+                    if let Some(fresh) = &port.fresh {
+                        // Who comes back is a stranger to the choice of modes.
+                        port.rate = RateChoice::clone(fresh);
+                    }
+                    waiting.for_each(|parcel| self.restage(index, number, parcel, cx.now));
+                } else {
+                    self.stations[index].returned.extend(waiting);
+                }
+            }
+            Presence::Closed if self.stations[index].exchange.is_some() => {
+                if !self.is_exchanging(index, number) {
+                    self.forget_agreements(index, number, cx);
+                }
             }
             Presence::Closed => self.let_go(index, number, cx),
             Presence::Left => {
@@ -165,6 +184,61 @@ impl Medium {
         if let Some(parcel) = msdu.parcel.filter(|_| !msdu.delivered) {
             self.set_aside(number, parcel, (msdu.attempts > 0).then_some(msdu.first_start), cx);
         }
+    }
+
+    /// Whether an exchange of aggregates over this port is under way: its end is waited for.
+    fn is_exchanging(&self, index: usize, number: u16) -> bool {
+        let station = &self.stations[index];
+        let own_cts =
+            self.air[index].is_some_and(|frame| (frame.kind, frame.to) == (FrameKind::Cts, EVERYBODY));
+        let prepared = station.answer_at != NEVER && station.answer == Answer::Data;
+        let busy = own_cts || prepared || station.awaited != Awaited::Nothing;
+        busy && station.exchange.as_ref().is_some_and(|exchange| exchange.burst.port == number)
+    }
+
+    /// The link of a port is gone, and with it both ends of its BlockAck agreements: what waits or is to be sent again
+    /// is set aside, and what waits in the reorder buffer for earlier packets is lost.
+    pub(super) fn forget_agreements(&mut self, index: usize, number: u16, cx: &mut Cx<'_>) {
+        for category in 0..CATEGORIES {
+            let agreement = &mut self.agreements[usize::from(number)][category];
+            let staged = agreement.originator.staged.len();
+            let mut held = agreement.originator.forget();
+            let arrived = agreement.recipient.take();
+            while let Some(served) =
+                agreement.queue.as_mut().and_then(|queue| queue.pop(cx.now, &mut self.shed))
+            {
+                held.push((served.parcel, None));
+            }
+            agreement.recipient = Recipient::new(agreement.recipient.window());
+            let charged = std::mem::replace(&mut agreement.charged, Span::ZERO);
+            if let Some(exchange) = &mut self.stations[index].exchange {
+                exchange.charged = Span(exchange.charged.0 - charged.0);
+                let function = &mut exchange.functions.list[category];
+                function.staged = function.staged.saturating_sub(staged);
+            }
+            self.lose_shed(cx);
+            for arrived in arrived {
+                self.lose_left(number, arrived.parcel, (Some(arrived.started), Cause::RouteChanged), cx);
+            }
+            for (parcel, started) in held {
+                self.set_aside(number, parcel, started, cx);
+            }
+        }
+    }
+
+    /// The host is back: a packet that was kept for it goes to the driver.
+    fn restage(&mut self, index: usize, number: u16, parcel: Parcel, now: Time) {
+        let category = self.category_of(index, parcel.flow);
+        let is_charged = self.driver_of(index).is_some_and(|driver| driver.limits.is_some());
+        let originator = &mut self.agreements[usize::from(number)][category].originator;
+        originator.staged.push_back(parcel);
+        if is_charged {
+            originator.charges.push_back(0);
+        }
+        if let Some(exchange) = &mut self.stations[index].exchange {
+            exchange.functions.list[category].staged += 1;
+        }
+        self.list(index, (number, category), now);
     }
 
     /// Does with a packet what its scenario wants done with packets that a host has left behind.
