@@ -2,7 +2,7 @@
 
 The page is built by ``make page`` into ``lasthop/page``, which wheels carry. The server listens on 127.0.0.1
 alone, answers only requests with its token and its own name, and hands out the page and nothing
-else: what is to be shown is a part of it.
+else: what is to be shown is a part of it, but for a capture, which is handed out beside it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import tomllib
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from lasthop import starter
+from lasthop.captured import Captured, is_capture
 from lasthop.comparison import Axes
 from lasthop.errors import ArgumentError, OutputError, ScenarioError
 from lasthop.files import reason_of
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent / "page"
 #: More than the engine reads of a scenario, so that the page says what is wrong with a longer one.
 LONGEST_TEXT = 2 << 20
+#: The name of a capture beside the page, and the most that a page of one file holds of one.
+CAPTURE = "capture"
+LARGEST_CAPTURE = 32 << 20
+#: Bytes of a file that are handed out at a time.
+PIECE = 1 << 20
 ADDRESS = "127.0.0.1"
 #: Open at once, and how long one may say nothing, in seconds: a browser keeps six.
 CONNECTIONS_MAX = 32
@@ -56,8 +62,8 @@ def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[
     Parameters
     ----------
     place : str or None
-        Folder of a run, a comparison, a study or a reproduced paper; a scenario or study file; the name of a
-        ready scenario; the number of a paper that was reproduced below this folder.
+        Folder of a run, a comparison, a study or a reproduced paper; a scenario or study file; a capture; the
+        name of a ready scenario; the number of a paper that was reproduced below this folder.
     settings : mapping, optional
         Values to set in the scenario, as with ``--set``.
     """
@@ -66,6 +72,10 @@ def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[
             raise ArgumentError("--set changes a scenario: name one")
         return None
     path = Path(place)
+    if is_capture(path):
+        if settings:
+            raise ArgumentError("--set changes a scenario: it needs a scenario file, not a capture")
+        return _of_capture(path)
     explored = _explored(place, path)
     if path.is_dir() or explored is not None:
         if settings:
@@ -92,6 +102,12 @@ def _explored(place: str, path: Path) -> dict[str, Any] | None:
     else:
         return None
     return {"kind": "explore", "sources": sources.listed, **found}
+
+
+def _of_capture(path: Path) -> dict[str, Any]:
+    """Return a capture; the page reads it itself, and what is wrong with it is said before."""
+    Captured(path)
+    return {"kind": "capture", "name": _letters(path.name), "place": str(path)}
 
 
 def _of_folder(path: Path) -> dict[str, Any]:
@@ -186,6 +202,8 @@ def index_html(folder: Path, shown: object | None) -> str:
     page = (folder / "index.html").read_text(encoding="utf-8")
     # A page on a web server keeps its files for later; this one is gone with its server.
     head = '<meta name="lasthop-server" content="view">\n'
+    if _is_capture(shown):
+        shown = {"kind": "capture", "name": shown["name"], "file": CAPTURE}
     head += "" if shown is None else _script("lasthop-given", shown)
     return page.replace("</head>", head + "</head>", 1)
 
@@ -212,8 +230,24 @@ def single_page(folder: Path, shown: object | None) -> str:
         page,
         count=1,
     )
+    if _is_capture(shown):
+        place = Path(shown["place"])
+        if place.stat().st_size > LARGEST_CAPTURE:
+            raise ArgumentError(
+                f"'{place}' is too large for a page of one file, which holds {LARGEST_CAPTURE >> 20} MiB: "
+                "cut it (editcap -s 96), or leave out --out"
+            )
+        shown = {
+            "kind": "capture",
+            "name": shown["name"],
+            "bytes": base64.b64encode(place.read_bytes()).decode(),
+        }
     data = _script("lasthop-engine", engine) + ("" if shown is None else _script("lasthop-given", shown))
     return page.replace("</body>", f'{data}<script type="module">{code}</script></body>', 1)
+
+
+def _is_capture(shown: object | None) -> TypeGuard[dict[str, str]]:
+    return isinstance(shown, dict) and shown.get("kind") == "capture"
 
 
 def _hash(text: str) -> str:
@@ -243,6 +277,8 @@ class Server(ThreadingHTTPServer):
                 kind or "application/octet-stream",
                 path.read_bytes(),
             )
+        #: A capture is too large to be kept in memory.
+        self.capture = Path(shown["place"]) if _is_capture(shown) else None
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
         self.address = f"http://{ADDRESS}:{self.server_port}/{self.token}/"
 
@@ -295,18 +331,41 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.count("/") < 2:  # noqa: PLR2004 - the slash before the token and the one behind it
             self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such page\n")
             return
+        if name == CAPTURE and self.server.capture is not None:
+            self._send_file(self.server.capture)
+            return
         found = self.server.files.get(name)
         if found is None:
             self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such page\n")
             return
         self._send(HTTPStatus.OK, *found)
 
+    def _send_file(self, path: Path) -> None:
+        try:
+            with path.open("rb") as file:
+                length = path.stat().st_size
+                self._send_head(HTTPStatus.OK, "application/octet-stream", length)
+                if self.command == "HEAD":
+                    return
+                while length > 0 and (piece := file.read(min(PIECE, length))):
+                    self.wfile.write(piece)
+                    length -= len(piece)
+                # What has become shorter meanwhile ends with the connection.
+                self.close_connection = length > 0
+        except FileNotFoundError:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"the capture is gone\n")
+
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self._send_head(status, kind, len(content))
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _send_head(self, status: HTTPStatus, kind: str, length: int) -> None:
         self.send_response(status)
         own = "'self'"
         headers = {
             "Content-Type": kind,
-            "Content-Length": str(len(content)),
+            "Content-Length": str(length),
             "Content-Security-Policy": POLICY.format(script=own, worker=own, connect=own, style=own)
             + "; frame-ancestors 'none'",
             "X-Content-Type-Options": "nosniff",
@@ -317,8 +376,6 @@ class _Handler(BaseHTTPRequestHandler):
         for key, value in headers.items():
             self.send_header(key, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
         """Say nothing: the terminal is for people."""

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -311,3 +312,65 @@ def test_wrong_numbers_and_names_of_files_are_no_tracebacks(tmp_path: Path) -> N
     odd.write_text(Path("scenarios/single-flow.toml").read_text())
     assert view._of_scenario(many, {})["source"]["text"].startswith("a = 1")  # noqa: SLF001 - without a page
     json.dumps(view._of_scenario(odd, {}), ensure_ascii=False).encode()  # noqa: SLF001 - without a page
+
+
+def packet() -> bytes:
+    """Return a datagram over IP with its record of a pcap file."""
+    sent = bytes.fromhex("4500002000000000401100000a0000010a00000203e803e9000c0000") + b"abcd"
+    return struct.pack("<IIII", 1, 0, len(sent), len(sent)) + sent
+
+
+def test_a_capture_is_handed_out_beside_the_page(page: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.pcap"
+    file.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + packet())
+    shown = view.given(str(file))
+    assert shown == {"kind": "capture", "name": "a.pcap", "place": str(file)}
+    with view.Server(page, shown) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
+        try:
+            for method, body in (("GET", file.read_bytes()), ("HEAD", b"")):
+                connection.request(method, f"/{server.token}/capture")
+                answer = connection.getresponse()
+                assert (answer.status, answer.read()) == (200, body)
+            connection.request("GET", "/wrong/capture")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (403, b"not for you\n")
+            connection.request("GET", f"/{server.token}/")
+            text = connection.getresponse().read().decode()
+            assert '"file": "capture"' in text
+            assert str(tmp_path) not in text
+            file.unlink()
+            connection.request("GET", f"/{server.token}/capture")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (404, b"the capture is gone\n")
+        finally:
+            connection.close()
+            server.shutdown()
+            thread.join()
+
+
+def test_a_page_of_one_file_holds_a_capture(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.pcap"
+    file.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + packet())
+    text = view.single_page(page, view.given(str(file)))
+    assert base64.b64encode(file.read_bytes()).decode() in text
+    assert str(tmp_path) not in text
+    monkeypatch.setattr(view, "LARGEST_CAPTURE", 20)
+    with pytest.raises(ArgumentError, match="too large for a page of one file"):
+        view.single_page(page, view.given(str(file)))
+
+
+def test_what_is_no_capture_is_refused_before_there_is_a_page(tmp_path: Path) -> None:
+    (tmp_path / "a.pcap").write_text("duration = 5")
+    with pytest.raises(OutputError, match="it begins neither as pcap nor as pcapng does"):
+        view.given(str(tmp_path / "a.pcap"))
+    # By its content, whatever it is called.
+    (tmp_path / "packets").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+    with pytest.raises(OutputError, match="no packet of TCP or UDP"):
+        view.given(str(tmp_path / "packets"))
+    with pytest.raises(ArgumentError, match="not a capture"):
+        view.given(str(tmp_path / "packets"), {"seed": "2"})

@@ -8,6 +8,7 @@ use lasthop_sim::link_trace::{LinkTrace as Read, Target};
 use lasthop_sim::scenario::Way;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use serde_json::json;
 
 use crate::scenario_error;
 
@@ -56,11 +57,16 @@ fn span_of(seconds: f64) -> Span {
     Span(((seconds * 1e9) as u64).max(1))
 }
 
-/// What a capture holds, and a first estimate of its path, as JSON.
+/// What a capture holds, and a first estimate of its path, as JSON: what was `found`, the `figures` in words and the
+/// `scenario`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "the form that Python's arguments take")]
 #[pyo3(signature = (path, only=None))]
 pub(crate) fn read_capture(py: Python<'_>, path: PathBuf, only: Option<u32>) -> PyResult<String> {
-    let read = py.detach(|| capture::read::read(&path, only).map(|read| capture::estimate::estimate(&read)));
-    read.map(|found| found.to_string()).map_err(|error| PyValueError::new_err(error.to_string()))
+    let found = py
+        .detach(|| capture::read::read(&path, only).map(|read| capture::estimate::estimate(&read)))
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (figures, scenario) = (capture::said::figures(&found), capture::said::scenario(&found, &name));
+    Ok(json!({ "found": found, "figures": figures, "scenario": scenario }).to_string())
 }

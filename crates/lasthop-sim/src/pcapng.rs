@@ -787,7 +787,7 @@ pub fn address(node: u32) -> Ipv4Addr {
 
 /// Ports of a flow, unique for a pair of nodes. They are taken from the dynamic range, so that no dissector
 /// takes the zeros for a protocol that it knows.
-fn ports(flow: u32, back: bool) -> (u16, u16) {
+pub fn ports(flow: u32, back: bool) -> (u16, u16) {
     const FIRST: u32 = 50_000;
     const COUNT: u32 = 10_000;
     let sender = (FIRST + flow % COUNT) as u16;

@@ -3,11 +3,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 
-use js_sys::{Float64Array, Function, Object, Reflect};
+use js_sys::{Float64Array, Function, Object, Reflect, Uint8Array};
 use lasthop_core::time::Time;
 use lasthop_net::trace::Recording;
 use lasthop_net::world::Evaluation;
+use lasthop_sim::capture::over_time::Way;
+use lasthop_sim::capture::{estimate, read, said, simulated};
 use lasthop_sim::run::{self, Progress};
 use lasthop_sim::scenario::{self, Files, Format};
 use lasthop_sim::shown;
@@ -173,6 +176,13 @@ impl Scenario {
         Ok(Run { summary: run.summary, series: series.finish() })
     }
 
+    /// Runs it and captures what a node sends and receives.
+    pub fn capture(&self, seed: u64, node: &str) -> Result<Capture, JsValue> {
+        let scenario = self.inner.seeded(seed).map_err(|error| refused("run", error))?;
+        let made = simulated::simulate(scenario.plan(), seed, node);
+        made.map(Capture::of).map_err(|error| refused("run", error))
+    }
+
     /// Runs it and keeps the packets on links between two times, `most` of them at most. Its decisions are those from
     /// the beginning of the run on, whatever the warm-up.
     pub fn replay(
@@ -213,6 +223,107 @@ fn columns(names: &[String], of: impl Fn(&str) -> Option<Vec<f64>>) -> JsValue {
 fn teller(told: &Function) -> impl FnMut(f64) + '_ {
     // What a page throws at news of progress does not concern the run.
     |seconds| drop(told.call1(&JsValue::NULL, &seconds.into()))
+}
+
+/// A file that the page hands over piece by piece: `read` returns bytes from a place on, at most as many as it is told.
+struct Pieces<'a> {
+    read: &'a Function,
+    at: f64,
+    piece: Vec<u8>,
+    used: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        const PIECE: f64 = (4 << 20) as f64;
+        if self.used == self.piece.len() {
+            let found = self.read.call2(&JsValue::NULL, &self.at.into(), &PIECE.into());
+            let found = found.map_err(|error| {
+                io::Error::other(error.as_string().unwrap_or_else(|| "the browser cannot read it".to_owned()))
+            })?;
+            self.piece = Uint8Array::new(&found).to_vec();
+            self.at += self.piece.len() as f64;
+            self.used = 0;
+        }
+        let rest = &self.piece[self.used..];
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.used += count;
+        Ok(count)
+    }
+}
+
+/// A capture of packets: real ones, or those of a simulation.
+#[wasm_bindgen]
+pub struct Capture {
+    inner: read::Capture,
+    found: serde_json::Value,
+}
+
+#[wasm_bindgen]
+impl Capture {
+    /// Reads a pcap or pcapng file by `read`, which returns the bytes from a place on; of one interface if `only` names
+    /// it.
+    #[wasm_bindgen(constructor)]
+    pub fn new(read: &Function, only: Option<u32>) -> Result<Capture, JsValue> {
+        let pieces = Pieces { read, at: 0.0, piece: Vec::new(), used: 0 };
+        let inner = read::read_from(pieces, only).map_err(|error| refused("capture", error))?;
+        Ok(Capture::of(inner))
+    }
+
+    fn of(inner: read::Capture) -> Capture {
+        let found = estimate::estimate(&inner);
+        Capture { inner, found }
+    }
+
+    /// What `lasthop from-capture --json` prints.
+    pub fn found(&self) -> String {
+        self.found.to_string()
+    }
+
+    /// The figures of the path in words, as JSON.
+    pub fn figures(&self) -> String {
+        json!(said::figures(&self.found)).to_string()
+    }
+
+    /// A scenario of the path, as JSON: the text, the connections of its flows, and the node where it was captured.
+    pub fn scenario(&self, name: &str) -> String {
+        json!(said::scenario(&self.found, name)).to_string()
+    }
+
+    /// The connection of a simulation that is this flow of its scenario, and whether its data go the way of the
+    /// connection's first packet: two numbers, or none.
+    #[wasm_bindgen(js_name = flowOf)]
+    pub fn flow_of(&self, flow: u32) -> Vec<u32> {
+        let found = simulated::flow_of(&self.inner, flow);
+        found.map_or_else(Vec::new, |(number, forward)| vec![number, u32::from(forward)])
+    }
+
+    /// One way of a connection over time.
+    pub fn way(&self, flow: u32, forward: bool) -> CapturedWay {
+        CapturedWay { inner: Way::of(&self.inner, flow, forward) }
+    }
+}
+
+/// One way of a connection over time.
+#[wasm_bindgen]
+pub struct CapturedWay {
+    inner: Way,
+}
+
+#[wasm_bindgen]
+impl CapturedWay {
+    /// A column of one of the tables `segments`, `acks`, `sacks` and `trips`.
+    pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
+        self.inner.column(table, column)
+    }
+}
+
+/// The figures of two captures beside each other, as JSON; both are what `found` returns.
+#[wasm_bindgen]
+pub fn beside(first: &str, second: &str) -> Result<String, JsValue> {
+    let read = |text: &str| serde_json::from_str(text).map_err(|error| refused("call", error));
+    Ok(json!(said::beside(&read(first)?, &read(second)?)).to_string())
 }
 
 /// A finished run.

@@ -213,9 +213,9 @@ def view(
     place: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN|STUDY|PAPER|SCENARIO",
-            help="Folder of results, scenario or study file, name of a ready scenario, or number of "
-            "a reproduced paper.",
+            metavar="RUN|STUDY|PAPER|SCENARIO|CAPTURE",
+            help="Folder of results, scenario or study file, capture (pcap, pcapng), name of a ready "
+            "scenario, or number of a reproduced paper.",
             show_default=False,
         ),
     ] = None,
@@ -229,7 +229,7 @@ def view(
     ] = True,
     force: ForceOption = False,
 ) -> None:
-    """Show a run, a comparison, a study, a paper or a scenario in the browser.
+    """Show a run, a comparison, a study, a paper, a scenario or a capture in the browser.
 
     The page can change, replay and explore it.
 

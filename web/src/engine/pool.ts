@@ -4,7 +4,7 @@
 import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
 import workerUrl from "./worker?worker&url";
 import { begin } from "./words";
-import type { Answer, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, Window } from "./types";
+import type { Answer, CaptureRead, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, SimulatedRead, Window } from "./types";
 
 export class EngineError extends Error {
   constructor(readonly failure: Failure) {
@@ -119,6 +119,16 @@ export class Pool {
 
   table(bytes: ArrayBuffer): Promise<ReadTable> {
     return this.ask({ op: "table", bytes }, "table");
+  }
+
+  capture(job: Omit<Extract<Job, { op: "capture" }>, "op">): Promise<CaptureRead> {
+    return this.ask({ op: "capture", ...job }, "capture");
+  }
+
+  simulated(job: Omit<Extract<Job, { op: "simulated" }>, "op">): Promise<SimulatedRead> {
+    // Only the last one is of use.
+    this.cancel("simulated");
+    return this.ask({ op: "simulated", ...job }, "simulated");
   }
 
   /** Takes back every job of this kind. */

@@ -14,7 +14,7 @@ export interface Source {
 export type Overrides = [path: string, value: string][];
 
 export interface Failure {
-  kind: "scenario" | "run" | "edit" | "table" | "call";
+  kind: "scenario" | "run" | "edit" | "table" | "capture" | "call";
   message: string;
   text: string;
   place?: string;
@@ -147,7 +147,56 @@ export interface ReadTable {
   columns: Record<string, ReadColumn>;
 }
 
+/** A connection of a capture, as `lasthop from-capture --json` has it: pairs are of the way of its first packet, and back. */
+export interface CapturedFlow {
+  from: string;
+  from_port: number;
+  to: string;
+  to_port: number;
+  transport: "tcp" | "udp";
+  start_s: number;
+  length_s: number;
+  packets: [number, number];
+  payload: [number, number];
+  data_forward: boolean;
+}
+
+/** What `lasthop from-capture --json` prints, as far as the page reads it. */
+export interface CaptureFound {
+  packets: number;
+  others: number;
+  truncated: boolean;
+  seen_twice_on: number[];
+  length_s: number;
+  from: string;
+  to: string;
+  flows: CapturedFlow[];
+  path: { captured_near: "sender" | "receiver" | null } & Record<string, unknown>;
+}
+
+/** One way of a connection over time. */
+export type CapturedWay = Record<"segments" | "acks" | "sacks" | "trips", Table>;
+
+export interface CaptureRead {
+  name: string;
+  found: CaptureFound;
+  figures: { name: string; value: string; surely: string }[];
+  /** The path as a scenario, the connections that its flows are, and the node where the capture was taken. */
+  scenario: { text: string; flows: number[]; node: string | null; lacks: string };
+  chosen: { flow: number; forward: boolean };
+  way: CapturedWay;
+}
+
+/** A simulation, captured and read like the file. */
+export interface SimulatedRead {
+  found: CaptureFound;
+  beside: { name: string; first: string; second: string; said: string; apart: number }[];
+  way: CapturedWay | null;
+}
+
 export type Job =
+  | { op: "capture"; file: Blob; name: string; key: string; only: number | null; way: { flow: number; forward: boolean } | null }
+  | { op: "simulated"; source: Source; overrides: Overrides; seed: number; node: string; flow: number; found: string }
   | { op: "check"; source: Source; overrides: Overrides }
   | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
   | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }

@@ -1,9 +1,9 @@
 // The engine's own thread: reads scenarios, runs them and hands arrays over. One call at a time; to cancel one, the page
 // ends the worker.
 
-import init, { Scenario, removeValue, setValue } from "../../engine/lasthop_web.js";
+import init, { Capture, Scenario, beside, removeValue, setValue } from "../../engine/lasthop_web.js";
 import { readTable, TableError } from "./parquet";
-import type { Failure, Interruptions, Job, Overrides, RunResult, Series, Source, Summary, Table, Window } from "./types";
+import type { CapturedWay, CaptureFound, CaptureRead, Failure, Interruptions, Job, Overrides, RunResult, Series, SimulatedRead, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s",
   "first_sent_packets", "timely_packets", "stall_s"];
@@ -80,10 +80,75 @@ function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) =
   }
 }
 
+const WAY_COLUMNS: Record<keyof CapturedWay, string[]> = {
+  segments: ["time_s", "begin", "end", "again"],
+  acks: ["time_s", "ack", "limit"],
+  sacks: ["time_s", "begin", "end"],
+  trips: ["time_s", "rtt_s"],
+};
+
+function wayOf(capture: Capture, flow: number, forward: boolean): CapturedWay {
+  const made = capture.way(flow, forward);
+  try {
+    return Object.fromEntries(Object.entries(WAY_COLUMNS).map(([name, columns]) => [name, table(columns, (column) => made.column(name, column))])) as CapturedWay;
+  } finally {
+    made.free();
+  }
+}
+
+/** What was read last stays, for the next connection of it. */
+let held: { key: string; capture: Capture } | null = null;
+
+function captureOf(key: string, make: () => Capture): Capture {
+  if (held?.key === key) return held.capture;
+  held?.capture.free();
+  held = null;
+  held = { key, capture: make() };
+  return held.capture;
+}
+
+function capture({ file, name, key, only, way }: Extract<Job, { op: "capture" }>): CaptureRead {
+  const reader = new FileReaderSync();
+  const piece = (at: number, size: number) => {
+    try {
+      return new Uint8Array(reader.readAsArrayBuffer(file.slice(at, at + size)));
+    } catch {
+      throw "the file cannot be read; it may have been moved or changed: open it again";
+    }
+  };
+  const read = captureOf(`file ${key}`, () => new Capture(piece, only ?? undefined));
+  const found = JSON.parse(read.found()) as CaptureFound;
+  const sizes = found.flows.flatMap(({ payload }, flow) => [true, false].map((forward) => ({ flow, forward, size: payload[forward ? 0 : 1] ?? 0 })));
+  const most = sizes.reduce((best, one) => (one.size > best.size ? one : best), { flow: 0, forward: true, size: -1 });
+  const { flow, forward } = way && way.flow < found.flows.length ? way : most;
+  return { name, found, figures: JSON.parse(read.figures()), scenario: JSON.parse(read.scenario(name)), chosen: { flow, forward }, way: wayOf(read, flow, forward) };
+}
+
+function simulated({ source, overrides, seed, node, flow, found }: Extract<Job, { op: "simulated" }>): SimulatedRead {
+  const read = captureOf(`simulated ${JSON.stringify([source.text, overrides, seed, node])}`, () => {
+    const scenario = open(source, overrides);
+    try {
+      return scenario.capture(BigInt(seed), node);
+    } finally {
+      scenario.free();
+    }
+  });
+  const [number, forward] = read.flowOf(flow);
+  return {
+    found: JSON.parse(read.found()),
+    beside: JSON.parse(beside(found, read.found())),
+    way: number === undefined ? null : wayOf(read, number, forward === 1),
+  };
+}
+
 function answer(job: Job, told: Told): unknown {
   switch (job.op) {
     case "table":
       return readTable(job.bytes);
+    case "capture":
+      return capture(job);
+    case "simulated":
+      return simulated(job);
     case "set":
       return job.value === null ? removeValue(job.text, job.path) : setValue(job.text, job.path, job.value);
     case "run":

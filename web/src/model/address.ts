@@ -12,9 +12,9 @@ import { AS_WRITTEN, MOST_SEEDS, MOST_SENDERS, get, listen, open, pool, refresh,
 const DELAY = 400;
 /** A longer text stays out of the address bar; the link that is copied has it all the same. */
 const LONGEST = 100_000;
-const VIEWS: View[] = ["play", "replay", "explore"];
+const VIEWS: View[] = ["play", "replay", "explore", "capture"];
 /** A change of one of these is a step that the browser goes back. */
-const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel"];
+const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel", "connection", "law"];
 
 /** Names of the fragment that are not `chosen`. */
 const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at"];
@@ -187,17 +187,39 @@ function setClock(said: URLSearchParams): void {
   if (Number.isFinite(at)) clock.set(Math.max(0, at));
 }
 
+/** A capture: beside the page, or in it. */
+interface CaptureGiven {
+  kind: "capture";
+  name: string;
+  file?: string;
+  /** In base64. */
+  bytes?: string;
+}
+
+async function openGiven({ name, file, bytes }: CaptureGiven): Promise<void> {
+  let blob = new Blob([Uint8Array.from(atob(bytes ?? ""), (letter) => letter.charCodeAt(0))]);
+  if (file !== undefined) {
+    const answer = await fetch(`./${file}`).catch(() => null);
+    if (!answer?.ok) {
+      update({ note: `The capture ${name} cannot be loaded: lasthop view has ended, or the file is gone. Start it again, or open the file here.` });
+      return;
+    }
+    blob = await answer.blob();
+  }
+  update({ capture: { name, blob, key: "given" } });
+}
+
 /** What `lasthop view` was asked to show; null for nothing in particular. */
-function given(): Given | ExploreGiven | null {
+function given(): Given | ExploreGiven | CaptureGiven | null {
   const text = document.getElementById("lasthop-given")?.textContent;
-  return text ? (JSON.parse(text) as Given | ExploreGiven) : null;
+  return text ? (JSON.parse(text) as Given | ExploreGiven | CaptureGiven) : null;
 }
 
 /** What the page shows without a fragment. */
-function beginning(shown: Given | ExploreGiven | null): { source: State["source"]; ready: string | null; more: Partial<State> } {
+function beginning(shown: Given | ExploreGiven | CaptureGiven | null): { source: State["source"]; ready: string | null; more: Partial<State> } {
   const { source, ready } = get();
-  if (shown === null || shown.kind === "explore") {
-    return { source, ready, more: { senders: ready === null ? [AS_WRITTEN] : sendersOf(ready), seed: 1, seeds: 5, helpers: [], view: shown === null ? "play" : "explore" } };
+  if (shown === null || shown.kind === "explore" || shown.kind === "capture") {
+    return { source, ready, more: { senders: ready === null ? [AS_WRITTEN] : sendersOf(ready), seed: 1, seeds: 5, helpers: [], view: shown?.kind ?? "play" } };
   }
   const seeds = shown.seeds ?? [];
   const more = {
@@ -215,6 +237,7 @@ export async function start(): Promise<void> {
   pool.loaded().catch((error: unknown) => update({ broken: error instanceof Error ? error.message : String(error) }));
   const shown = given();
   if (shown?.kind === "explore") update({ explore: shown });
+  if (shown?.kind === "capture") void openGiven(shown);
   const { source, ready, more } = beginning(shown);
   began = { text: source.text, ready, ...(more as Required<Pick<State, "senders" | "helpers" | "seed" | "seeds" | "view">>) };
   const usual = began;

@@ -12,13 +12,16 @@ export interface Line {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held" | "sequence" | "sequence-simulated" | "flight";
   title: string;
   unit: string;
   time: number[];
   lines: Line[];
   /** Room in the queue, if this is one with a limit in packets. */
   limit: number | null;
+  /** What is drawn in place of the lines, within a box of device pixels, and the range of its axis. */
+  paint?: (context: CanvasRenderingContext2D, box: { left: number; top: number; width: number; height: number }) => void;
+  range?: [number, number];
 }
 
 /** What curves are drawn of: a run, or the beginning of one that goes on. */
@@ -30,6 +33,7 @@ export interface Drawn {
 
 /** The lowest and highest value that the axis of a panel shows: from zero, but for RTTs, which never come near it. */
 export function extent(panel: Panel): [number, number] {
+  if (panel.range) return panel.range;
   let least = Number.POSITIVE_INFINITY;
   let most = panel.limit ?? 0;
   for (const line of panel.lines) {

@@ -27,11 +27,13 @@ export interface Given {
   fingerprints?: Record<string, Record<string, string>>;
 }
 
-export type View = "play" | "replay" | "explore";
+export type View = "play" | "replay" | "explore" | "capture";
 
 export interface State {
   view: View;
   explore: ExploreGiven | null;
+  /** A file of real packets; `key` tells it from those before it. */
+  capture: { name: string; blob: Blob; key: string } | null;
   about: About;
   keys: Keys;
   statistics: Statistics;
@@ -79,7 +81,7 @@ const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 const about = ABOUT as unknown as About;
 
 let state: State = {
-  view: "play", explore: null,
+  view: "play", explore: null, capture: null,
   about, keys: new Keys(about.schema), statistics: new Statistics(about.student), broken: null,
   ready: first?.id ?? null,
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },

@@ -1,6 +1,7 @@
 // Play: a scenario at the left, what comes of it at the right.
 
 import { useState } from "preact/hooks";
+import { openFiles } from "../model/files";
 import { READY } from "../model/ready";
 import { open, openReady, refresh, setSeeds, stop, useChosen, useStore, AS_WRITTEN, MOST_SEEDS } from "../model/store";
 import { textScale } from "../model/style";
@@ -9,9 +10,6 @@ import { Controls } from "./controls";
 import { Editor } from "./editor";
 import { Results } from "./results";
 import { Helpers, Senders } from "./senders";
-
-/** What the engine reads at most, and a little more, so that the engine itself can say so. */
-const MOST_FILE = 16 << 20;
 
 /** Width that a text needs, in letters of the editor; nothing where it is not shown. */
 const LETTERS_MOST = 110;
@@ -86,20 +84,6 @@ export function Play({ theme }: { theme: string }) {
   const setTab = (next: "controls" | "text") => setAsked(next === "text" ? next : null);
   const ready = READY.find((one) => one.id === state.ready);
 
-  const load = async (files: FileList | null) => {
-    if (!files?.length) return;
-    const texts = new Map<string, string>();
-    for (const file of files) texts.set(file.name, await file.slice(0, MOST_FILE).text());
-    const scenario = [...texts.keys()].find((name) => /\.(toml|json)$/i.test(name));
-    const inputs = Object.fromEntries([...texts].filter(([name]) => name !== scenario));
-    if (scenario) {
-      open({ name: scenario, text: texts.get(scenario) ?? "", json: /\.json$/i.test(scenario), files: { ...state.source.files, ...inputs } }, null);
-    } else {
-      open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { senders: state.senders, helpers: state.helpers });
-    }
-    setTab("controls");
-  };
-
   return (
     <div class="play" ref={(element) => element?.style.setProperty("--text-width", `${textWidth(state.source.text, tab === "text")}px`)}>
       <aside aria-label="Scenario">
@@ -114,7 +98,7 @@ export function Play({ theme }: { theme: string }) {
           <p class="about">{ready?.about ?? state.given?.title ?? "Write or paste a scenario under “Text”, or open files."}</p>
           <label class="file">
             Open files
-            <input type="file" multiple onChange={(event) => { void load(event.currentTarget.files); event.currentTarget.value = ""; }} />
+            <input type="file" multiple onChange={(event) => { void openFiles(event.currentTarget.files); event.currentTarget.value = ""; }} />
           </label>
         </section>
         <Senders />

@@ -1,8 +1,10 @@
 // The frame of the page: what is shown, light or dark, and the tour.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { panelAsked } from "../model/address";
 import { update, useChosen, useStore, type View } from "../model/store";
+import { CaptureView } from "../capture/capture";
+import { openFiles } from "../model/files";
 import { Explore } from "../explore/explore";
 import { Play } from "../play/play";
 import { Replay } from "../replay/replay";
@@ -20,7 +22,28 @@ function useTheme(): [string, () => void] {
   return [theme, () => choose(other === usual ? null : other)];
 }
 
+/** Files may be dropped anywhere. */
+function useDrop(): void {
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    const drop = (event: DragEvent) => {
+      if (!event.dataTransfer?.files.length) return;
+      event.preventDefault();
+      void openFiles(event.dataTransfer.files);
+    };
+    window.addEventListener("dragover", over);
+    window.addEventListener("drop", drop);
+    return () => {
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("drop", drop);
+    };
+  }, []);
+}
+
 export function App() {
+  useDrop();
   const state = useStore();
   const { view } = state;
   const setView = (next: View) => update({ view: next });
@@ -28,7 +51,7 @@ export function App() {
   const [isListed, list] = useState(false);
   const panel = panelAsked();
   if (panel !== null) return <Embedded panel={panel} theme={theme} />;
-  const views: [View, string][] = [["play", "Play"], ["replay", "Replay"], ["explore", "Explore"]];
+  const views: [View, string][] = [["play", "Play"], ["replay", "Replay"], ["explore", "Explore"], ["capture", "Capture"]];
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
@@ -65,6 +88,8 @@ export function App() {
         <Play theme={theme} />
       ) : view === "explore" ? (
         <Explore />
+      ) : view === "capture" ? (
+        <CaptureView theme={theme} />
       ) : (
         <Replay theme={theme} />
       )}

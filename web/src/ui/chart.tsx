@@ -16,6 +16,8 @@ const LEAST_DRAG = 6;
 const LEAST_HEIGHT = 9.9;
 const MOST_HEIGHT = 16;
 const AROUND = 36;
+/** How much higher a picture of single packets is. */
+const PAINTED = 1.5;
 
 function heightOf(rem: number): number {
   return Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, (innerHeight / rem - AROUND) / 4 - 2)) * rem;
@@ -117,7 +119,7 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
   const [from, to] = span ?? [0, duration];
   const options: uPlot.Options & { height: number } = {
     width: Math.max(240, element.clientWidth),
-    height: Math.round(heightOf(rem) + (isLast ? 1.5 * rem : 0)),
+    height: Math.round(heightOf(rem) * (panel.paint ? PAINTED : 1) + (isLast ? 1.5 * rem : 0)),
     padding: [8, 6.4 * rem, isLast ? 0 : 6, 0],
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false, dist: LEAST_DRAG }, bind: { dblclick: () => () => { zoom(null); return null; } }, points: { size: 0.4 * rem }, y: false },
@@ -130,7 +132,7 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
       {},
       ...panel.lines.map((line) => ({
         label: line.name,
-        stroke: variable(`--sender-${line.style}`) || COLOURS[line.style] || "#000",
+        stroke: panel.paint ? "transparent" : variable(`--sender-${line.style}`) || COLOURS[line.style] || "#000",
         width: 0.1 * rem,
         dash: DASHES[line.style] ?? [],
         points: { show: false },
@@ -139,7 +141,10 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
     ],
     hooks: {
       drawClear: [(drawn) => shade(drawn, marks)],
-      draw: [(drawn) => labels(drawn, panel)],
+      draw: [(drawn) => {
+        panel.paint?.(drawn.ctx, drawn.bbox);
+        labels(drawn, panel);
+      }],
       setCursor: [(drawn) => told(drawn.cursor.idx ?? null)],
       setSelect: [(drawn) => {
         const { left, width } = drawn.select;

@@ -67,6 +67,8 @@ pub struct Path {
     pub in_vain: (u64, u64),
     /// Length of a full IP packet.
     pub full: u32,
+    /// Whether the place of capture is nearer to the receiver of the data than to their sender.
+    pub near_receiver: Option<bool>,
 }
 
 /// The direction that is looked at, and its connections.
@@ -205,7 +207,8 @@ fn path_of(followed: &[Followed], mut datagrams: Vec<Step>) -> Path {
     let ahead = least(&mut followed.iter().flat_map(|one| &one.ahead));
     let behind = least(&mut followed.iter().flat_map(|one| &one.behind));
     // Near the receiver what arrives has passed the path; near the sender acknowledgements say what did.
-    let near_receiver = ahead.zip(behind).is_some_and(|(ahead, behind)| ahead < behind);
+    let sides = ahead.zip(behind).map(|(ahead, behind)| ahead < behind);
+    let near_receiver = sides == Some(true);
     let mut steps: Vec<Step> = Vec::new();
     for one in followed {
         if near_receiver {
@@ -219,6 +222,7 @@ fn path_of(followed: &[Followed], mut datagrams: Vec<Step>) -> Path {
     let reliable = near_receiver || followed.len() == 1;
     let mut path = Path {
         full: full.0,
+        near_receiver: sides,
         data: followed.iter().map(|one| one.data).sum(),
         reordered: followed.iter().map(|one| one.reordered).sum(),
         in_vain: (
@@ -497,6 +501,7 @@ fn shown_path(path: &Path, followed: &[Followed]) -> Value {
         "repeated_in_vain": path.in_vain.0,
         "of_these_perhaps": path.in_vain.1,
         "packet_bytes": path.full,
+        "captured_near": path.near_receiver.map(|is_near| if is_near { "receiver" } else { "sender" }),
         "lost_before_here": followed.iter().map(|one| one.before.len()).sum::<usize>(),
         "lost_behind_here": followed.iter().map(|one| one.after.len()).sum::<usize>(),
     })

@@ -38,6 +38,8 @@ pub(super) struct Loss {
 /// A round trip of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
+    /// When it ended.
+    pub(super) at_ns: u64,
     /// Length of the packet that went towards the receiver of the data.
     pub(super) bytes: u32,
     pub(super) rtt_ns: u64,
@@ -94,11 +96,31 @@ struct Repeat {
     perhaps: bool,
 }
 
+/// Sequence numbers as places in the stream: offsets from the first byte.
+#[derive(Default)]
+pub(super) struct Numbers(Option<u32>);
+
+impl Numbers {
+    /// The stream begins with this number.
+    pub(super) fn begin(&mut self, first: u32) {
+        self.0 = Some(first);
+    }
+
+    /// A number as an offset from the first, near `near`.
+    pub(super) fn offset(&mut self, number: u32, near: u64) -> u64 {
+        let first = *self.0.get_or_insert(number);
+        let low = number.wrapping_sub(first);
+        // The nearest number with these lowest 32 bits.
+        let ahead = i64::from(low.wrapping_sub(near as u32) as i32);
+        near.saturating_add_signed(ahead)
+    }
+}
+
 /// What is known while a connection is followed.
 #[derive(Default)]
 struct State {
     shown: Followed,
-    first: Option<u32>,
+    numbers: Numbers,
     /// End of the highest data seen, and the highest acknowledgement.
     highest: u64,
     acked: u64,
@@ -137,7 +159,7 @@ pub(super) fn follow<'p>(packets: impl Iterator<Item = &'p Packet>, forward: boo
         if tcp.syn {
             state.handshake(packet.at_ns, tcp, packet.forward == forward);
             if packet.forward == forward {
-                state.first = Some(tcp.seq.wrapping_add(1));
+                state.numbers.begin(tcp.seq.wrapping_add(1));
             }
         } else if packet.forward == forward {
             state.data(packet, tcp);
@@ -158,15 +180,6 @@ pub(super) fn follow<'p>(packets: impl Iterator<Item = &'p Packet>, forward: boo
 }
 
 impl State {
-    /// A number as an offset from the first, near `near`.
-    fn offset(&mut self, number: u32, near: u64) -> u64 {
-        let first = *self.first.get_or_insert(number);
-        let low = number.wrapping_sub(first);
-        // The nearest number with these lowest 32 bits.
-        let ahead = i64::from(low.wrapping_sub(near as u32) as i32);
-        near.saturating_add_signed(ahead)
-    }
-
     fn packets_in(&self, begin: u64, end: u64) -> u32 {
         ((end - begin).div_ceil(u64::from(self.shown.full.1.max(1)))).max(1) as u32
     }
@@ -177,14 +190,14 @@ impl State {
             self.syn = Some((at_ns, of_data));
         } else if let Some((sent, by_data)) = self.syn {
             let rtt = at_ns - sent;
-            self.of_handshake(by_data, 60, rtt);
+            self.of_handshake(at_ns, by_data, (60, rtt));
             self.syn = Some((at_ns, of_data));
         }
     }
 
-    fn of_handshake(&mut self, ahead: bool, bytes: u32, rtt_ns: u64) {
+    fn of_handshake(&mut self, at_ns: u64, ahead: bool, (bytes, rtt_ns): (u32, u64)) {
         let list = if ahead { &mut self.shown.ahead } else { &mut self.shown.behind };
-        list.push(Sample { bytes, rtt_ns, prompt: true });
+        list.push(Sample { at_ns, bytes, rtt_ns, prompt: true });
     }
 
     /// The first packet behind a SYN-ACK ends its round trip.
@@ -194,7 +207,7 @@ impl State {
         {
             self.syn = None;
             let rtt = at_ns - sent;
-            self.of_handshake(!of_data, bytes, rtt);
+            self.of_handshake(at_ns, !of_data, (bytes, rtt));
         }
     }
 
@@ -203,7 +216,7 @@ impl State {
         if packet.payload == 0 {
             return;
         }
-        let begin = self.offset(tcp.seq, self.highest);
+        let begin = self.numbers.offset(tcp.seq, self.highest);
         let end = begin + u64::from(packet.payload);
         self.shown.data += 1;
         self.shown.payload += u64::from(packet.payload);
@@ -214,7 +227,8 @@ impl State {
             // The round trip before may be of long ago, and that of this packet is of a queue that has drained since.
             self.holes.insert(self.highest, (begin, packet.at_ns, self.last_behind.max(echoed)));
         } else if let Some(rtt_ns) = echoed.filter(|_| new) {
-            self.shown.behind.push(Sample { bytes: packet.bytes, rtt_ns, prompt: false });
+            let (at_ns, bytes) = (packet.at_ns, packet.bytes);
+            self.shown.behind.push(Sample { at_ns, bytes, rtt_ns, prompt: false });
             self.last_behind = echoed;
         } else if !new {
             self.repeated(packet, tcp, (begin, end));
@@ -343,9 +357,9 @@ impl State {
             // The first packet with a time is the one that is echoed.
             self.stamps.entry(own).or_insert(packet.at_ns);
         }
-        let ack = self.offset(tcp.ack, self.acked.max(1));
+        let ack = self.numbers.offset(tcp.ack, self.acked.max(1));
         if let Some((begin, end)) = tcp.sacked {
-            let (begin, end) = (self.offset(begin, self.acked), self.offset(end, self.acked));
+            let (begin, end) = (self.numbers.offset(begin, self.acked), self.numbers.offset(end, self.acked));
             self.has_sack = true;
             if end > begin && tcp.twice {
                 self.duplicate_reported(begin, end);
@@ -377,7 +391,7 @@ impl State {
             && end == ack
         {
             let prompt = ack - self.acked > u64::from(self.shown.full.1);
-            self.shown.ahead.push(Sample { bytes, rtt_ns: rtt, prompt });
+            self.shown.ahead.push(Sample { at_ns, bytes, rtt_ns: rtt, prompt });
             self.last_ahead = Some(rtt);
         }
         let step = Step { at_ns, bytes: ack - self.acked, breaks: !clean };
@@ -416,6 +430,8 @@ mod tests {
         times: None,
         sacked: None,
         twice: false,
+        window: 0,
+        scale: None,
     };
 
     /// A handshake with a round trip of 20 ms behind the place of capture, at the sender.

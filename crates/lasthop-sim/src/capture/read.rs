@@ -30,7 +30,7 @@ pub enum CaptureError {
     #[error("it is no capture: it begins neither as pcap nor as pcapng does{0}")]
     Format(&'static str),
     /// It is damaged.
-    #[error("it is damaged behind packet {after}: {why}")]
+    #[error("it is damaged behind packet {after}: {why}{}", keeping(*.after))]
     Damaged {
         /// Packets that were read.
         after: usize,
@@ -43,6 +43,15 @@ pub enum CaptureError {
     /// It is too long.
     #[error("it has more than {0}: cut it, for example with editcap")]
     TooLong(&'static str),
+}
+
+/// How to keep what comes before the damage.
+fn keeping(after: usize) -> String {
+    if after == 0 {
+        String::new()
+    } else {
+        format!("; to keep what comes before: editcap -r FILE NEW 1-{after}")
+    }
 }
 
 /// What TCP says in a packet.
@@ -64,6 +73,10 @@ pub struct Tcp {
     pub sacked: Option<(u32, u32)>,
     /// Whether that block says that the segment came twice (RFC 2883): it lies below the ACK or within the next block.
     pub twice: bool,
+    /// Window as it stands in the header, and the shift that a SYN announces for it.
+    pub window: u16,
+    /// See [`Tcp::window`].
+    pub scale: Option<u8>,
 }
 
 /// One packet.
@@ -133,7 +146,9 @@ pub fn read_from(mut file: impl Read, only: Option<u32>) -> Result<Capture, Capt
     let mut magic = Vec::new();
     let open = |error: std::io::Error| CaptureError::Open(crate::scenario::reason(&error));
     file.by_ref().take(4).read_to_end(&mut magic).map_err(open)?;
-    let whole = Cursor::new(magic.clone()).chain(file);
+    let mut whole = Cursor::new(magic.clone()).chain(file);
+    // The formats are read by one piece of code, whatever the file comes from.
+    let whole: &mut dyn Read = &mut whole;
     let mut reader = Reader { only, ..Reader::default() };
     match magic[..] {
         [0x0a, 0x0d, 0x0d, 0x0a] => reader.read_pcapng(whole)?,
@@ -173,7 +188,7 @@ impl Reader {
         self.capture.truncated
     }
 
-    fn read_pcap(&mut self, file: impl Read) -> Result<(), CaptureError> {
+    fn read_pcap(&mut self, file: &mut dyn Read) -> Result<(), CaptureError> {
         let mut reader = PcapReader::new(file).map_err(|error| self.damaged(&error))?;
         let (link, nano) =
             (reader.header().datalink, reader.header().ts_resolution == TsResolution::NanoSecond);
@@ -192,7 +207,7 @@ impl Reader {
         }
     }
 
-    fn read_pcapng(&mut self, file: impl Read) -> Result<(), CaptureError> {
+    fn read_pcapng(&mut self, file: &mut dyn Read) -> Result<(), CaptureError> {
         let mut reader = PcapNgReader::new(file).map_err(|error| self.damaged(&error))?;
         // Link type and clock of each interface of the present section.
         let mut interfaces: Vec<(DataLink, Clock)> = Vec::new();
@@ -364,10 +379,13 @@ fn decoded(data: &[u8], wire: u32) -> Option<(Ends, u32, u32, Option<Tcp>)> {
                 times: None,
                 sacked: None,
                 twice: false,
+                window: segment.window_size(),
+                scale: None,
             };
             for option in segment.options_iterator().flatten() {
                 match option {
                     TcpOptionElement::Timestamp(own, echo) => tcp.times = Some((own, echo)),
+                    TcpOptionElement::WindowScale(shift) => tcp.scale = Some(shift),
                     TcpOptionElement::SelectiveAcknowledgement(first, more) => {
                         let not_behind = |one: u32, other: u32| other.wrapping_sub(one) as i32 >= 0;
                         let within =

@@ -1,0 +1,217 @@
+// What is drawn of a connection of a capture, and of a simulation beside it: the time-sequence graph, and curves of both
+// on one clock. What was read of the files comes from the engine; here it is put on the axis of time.
+
+import type { CapturedWay } from "../engine/types";
+import type { Line, Panel, Span } from "./curves";
+import { prefixFor } from "./compare";
+
+const POINTS = 400;
+const RATE_POINTS = 120;
+/** An interval of fewer packets shows how they fall, and no rate. */
+const PACKETS_IN_BIN = 12;
+
+/** A connection, and which way its data go. */
+export interface Chosen {
+  flow: number;
+  forward: boolean;
+}
+
+/** The number of values up to `at` in ascending ones. */
+function upTo(times: Float64Array, at: number): number {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle] ?? 0) <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const column = (of: Record<string, Float64Array>, name: string): Float64Array => of[name] ?? new Float64Array();
+
+/** The highest value up to each time; null before the first, and behind `end`. */
+function highest(times: Float64Array, values: Float64Array, at: number[], end: number): (number | null)[] {
+  let place = 0;
+  let most: number | null = null;
+  return at.map((time) => {
+    if (time > end) return null;
+    for (; place < times.length && (times[place] ?? 0) <= time; place += 1) most = Math.max(most ?? 0, values[place] ?? 0);
+    return most;
+  });
+}
+
+interface Bins {
+  at: number[];
+  from: number;
+  width: number;
+}
+
+function bins([from, to]: Span, count: number): Bins {
+  const width = (to - from) / count;
+  return { at: Array.from({ length: count }, (_, place) => from + (place + 0.5) * width), from, width };
+}
+
+/** Sums of what falls into each bin, and how many. */
+function summed(times: Float64Array, value: (place: number) => number, { at, from, width }: Bins): { sums: number[]; counts: number[] } {
+  const sums = new Array<number>(at.length).fill(0);
+  const counts = new Array<number>(at.length).fill(0);
+  for (let place = upTo(times, from - 1e-12); place < times.length; place += 1) {
+    const bin = Math.floor(((times[place] ?? 0) - from) / width);
+    if (bin >= at.length) break;
+    if (bin < 0) continue;
+    sums[bin] = (sums[bin] ?? 0) + value(place);
+    counts[bin] = (counts[bin] ?? 0) + 1;
+  }
+  return { sums, counts };
+}
+
+/** Payload per second; nothing before its first packet and behind its last. */
+function rateOf({ segments }: CapturedWay, grid: Bins): (number | null)[] {
+  const [times, begin, end] = [column(segments, "time_s"), column(segments, "begin"), column(segments, "end")];
+  const { sums } = summed(times, (place) => (end[place] ?? 0) - (begin[place] ?? 0), grid);
+  const [first, last] = [times[0] ?? Number.POSITIVE_INFINITY, times[times.length - 1] ?? 0];
+  return sums.map((bytes, place) => {
+    const start = grid.from + place * grid.width;
+    return start + grid.width < first || start > last ? null : (bytes * 8) / grid.width;
+  });
+}
+
+function rttOf({ trips }: CapturedWay, grid: Bins): (number | null)[] {
+  const rtts = column(trips, "rtt_s");
+  const { sums, counts } = summed(column(trips, "time_s"), (place) => rtts[place] ?? 0, grid);
+  return sums.map((sum, place) => (counts[place] ? sum / (counts[place] ?? 1) : null));
+}
+
+const last = (times: Float64Array): number => times[times.length - 1] ?? 0;
+
+/** When the last of a connection was seen. */
+const endOf = ({ segments, acks }: CapturedWay): number => Math.max(last(column(segments, "time_s")), last(column(acks, "time_s")));
+
+function sentOf(way: CapturedWay, at: number[]): (number | null)[] {
+  return highest(column(way.segments, "time_s"), column(way.segments, "end"), at, endOf(way));
+}
+
+function ackedOf(way: CapturedWay, at: number[]): (number | null)[] {
+  return highest(column(way.acks, "time_s"), column(way.acks, "ack"), at, endOf(way));
+}
+
+/** Bytes in a multiple that leaves few digits. */
+function bytesIn(most: number): [number, string] {
+  return ([[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as [number, string][]).find(([factor]) => most >= 2 * factor) ?? [1, "B"];
+}
+
+function variable(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+type Box = { left: number; top: number; width: number; height: number };
+
+/** Bars from one byte to another; those that fall on a bar that is drawn already are left out. */
+function bars(context: CanvasRenderingContext2D, times: Float64Array, [low, high]: [Float64Array, Float64Array], [x, y]: [(time: number) => number, (byte: number) => number], span: Span, colourOf: (place: number) => string, thick: number): void {
+  let [lastX, lastTop, lastBottom, lastColour] = [-1, 0, -1, ""];
+  for (let place = upTo(times, span[0] - 1e-12); place < times.length && (times[place] ?? 0) <= span[1]; place += 1) {
+    const at = Math.round(x(times[place] ?? 0));
+    const [top, bottom] = [Math.floor(y(high[place] ?? 0)), Math.ceil(y(low[place] ?? 0))];
+    const colour = colourOf(place);
+    if (at === lastX && colour === lastColour && top >= lastTop && bottom <= lastBottom) continue;
+    [lastX, lastTop, lastBottom, lastColour] = [at, top, bottom, colour];
+    context.fillStyle = colour;
+    context.fillRect(at - thick / 2, top, thick, Math.max(thick, bottom - top));
+  }
+}
+
+/** A line that goes up in steps. */
+function steps(context: CanvasRenderingContext2D, times: Float64Array, values: Float64Array, [x, y]: [(time: number) => number, (byte: number) => number], span: Span): void {
+  const begin = Math.max(0, upTo(times, span[0]) - 1);
+  context.beginPath();
+  let isBegun = false;
+  let last = Number.NaN;
+  for (let place = begin; place < times.length && (times[place] ?? 0) <= span[1]; place += 1) {
+    const value = values[place] ?? Number.NaN;
+    if (Number.isNaN(value)) {
+      isBegun = false;
+      continue;
+    }
+    const at = x(Math.max(span[0], times[place] ?? 0));
+    const height = y(value);
+    if (isBegun && Math.abs(height - last) < 0.5) continue;
+    if (isBegun) context.lineTo(at, last);
+    context[isBegun ? "lineTo" : "moveTo"](at, height);
+    [isBegun, last] = [true, height];
+  }
+  if (isBegun) context.lineTo(x(Math.min(span[1], times[times.length - 1] ?? 0)), last);
+  context.stroke();
+}
+
+/** Draws the time-sequence graph: what was sent, once or again, what was acknowledged, SACKs and the window. */
+function painter({ segments, acks, sacks }: CapturedWay, span: Span, factor: number, [least, most]: [number, number]) {
+  return (context: CanvasRenderingContext2D, { left, top, width, height }: Box): void => {
+    const x = (time: number) => left + ((time - span[0]) / (span[1] - span[0])) * width;
+    const y = (byte: number) => top + height - ((byte / factor - least) / (most - least)) * height;
+    const thick = Math.max(1, Math.round(1.5 * devicePixelRatio));
+    context.save();
+    context.beginPath();
+    context.rect(left, top, width, height);
+    context.clip();
+    context.lineWidth = devicePixelRatio;
+    context.strokeStyle = variable("--muted");
+    context.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+    steps(context, column(acks, "time_s"), column(acks, "limit"), [x, y], span);
+    context.setLineDash([]);
+    const [sent, again] = [variable("--sender-0"), variable("--bad")];
+    const isAgain = column(segments, "again");
+    bars(context, column(segments, "time_s"), [column(segments, "begin"), column(segments, "end")], [x, y], span, (place) => (isAgain[place] ? again : sent), thick);
+    const sacked = variable("--sender-3");
+    bars(context, column(sacks, "time_s"), [column(sacks, "begin"), column(sacks, "end")], [x, y], span, () => sacked, thick);
+    context.strokeStyle = variable("--sender-2");
+    context.lineWidth = 1.5 * devicePixelRatio;
+    steps(context, column(acks, "time_s"), column(acks, "ack"), [x, y], span);
+    context.restore();
+  };
+}
+
+const largest = (lines: (number | null)[][]): number => lines.flat().reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+
+function scaled(values: (number | null)[], factor: number): (number | null)[] {
+  return values.map((value) => (value === null ? null : value / factor));
+}
+
+/** The names of what is laid beside each other. */
+export const CAPTURED = "captured";
+export const SIMULATED = "simulated";
+
+/** The panels of a connection, and of the same in a simulation if there is one; `isTcp` is false for datagrams. */
+export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, span: Span, isTcp: boolean): Panel[] {
+  const both: [string, CapturedWay][] = [[CAPTURED, captured], ...(simulated ? [[SIMULATED, simulated] as [string, CapturedWay]] : [])];
+  const { at } = bins(span, POINTS);
+  const sequences = both.map(([name, way]) => ({ name, way, sent: sentOf(way, at), acked: ackedOf(way, at) }));
+  const all = sequences.flatMap(({ sent, acked }) => [sent, acked]);
+  const top = largest(all);
+  const bottom = all.flat().reduce<number>((least, value) => Math.min(least, value ?? top), top);
+  const [factor, unit] = bytesIn(top);
+  const margin = Math.max(top - bottom, top * 0.01, 1) * 0.06;
+  const range: [number, number] = [Math.max(0, bottom - margin) / factor, (top + margin) / factor];
+  const made: Panel[] = sequences.map(({ name, way, sent, acked }) => {
+    const lines: Line[] = [{ name: isTcp ? "sent" : "bytes", style: 0, values: scaled(sent, factor) }];
+    if (acked.some((value) => value !== null)) lines.push({ name: "ACKs", style: 2, values: scaled(acked, factor) });
+    return { id: name === CAPTURED ? "sequence" : "sequence-simulated", title: `${isTcp ? "Time and sequence" : "Payload so far"}, ${name}`, unit, time: at, lines, limit: null, range, paint: painter(way, span, factor, range) };
+  });
+  const curve = (id: Panel["id"], title: string, unitOf: string, time: number[], of: (way: CapturedWay) => (number | null)[]): void => {
+    const found = both.map(([name, way], style) => ({ name, style, values: of(way) })).filter(({ values }) => values.some((value) => value));
+    if (found.length === 0) return;
+    const most = largest(found.map(({ values }) => values));
+    const [by, shown] = unitOf === "B" ? bytesIn(most) : prefixFor(most, unitOf);
+    made.push({ id, title, unit: shown, time, lines: found.map((line) => ({ ...line, values: scaled(line.values, by) })), limit: null });
+  };
+  const times = column(captured.segments, "time_s");
+  const seen = upTo(times, span[1]) - upTo(times, span[0]);
+  const coarse = bins(span, Math.max(10, Math.min(RATE_POINTS, Math.round(seen / PACKETS_IN_BIN))));
+  curve("throughput", "Payload per second", "bit/s", coarse.at, (way) => rateOf(way, coarse));
+  if (!isTcp) return made;
+  curve("flight", "In flight, as seen where it was captured", "B", at, (way) => {
+    const [sent, acked] = [sentOf(way, at), ackedOf(way, at)];
+    return sent.map((value, place) => (value === null ? null : Math.max(0, value - (acked[place] ?? 0))));
+  });
+  curve("rtt", "Round-trip time", "s", coarse.at, (way) => rttOf(way, coarse));
+  return made;
+}

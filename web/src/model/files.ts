@@ -1,0 +1,47 @@
+// Files that are opened or dropped: captures, scenarios and the files that scenarios name.
+
+import { choose, get, open, update } from "./store";
+
+/** What the engine reads at most, and a little more, so that the engine itself can say so. */
+const MOST_FILE = 16 << 20;
+const IS_CAPTURE = /\.(pcap|pcapng|cap)$/i;
+/** How captures begin: pcapng; pcap with either order of bytes and either unit of time. */
+const MAGIC = ["0a0d0d0a", "d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d"];
+
+let opened = 0;
+
+/** Shows a capture; what is wrong with it the engine says. */
+export function openCapture(name: string, blob: Blob): void {
+  for (const one of ["connection", "interface", "span"]) choose(one, null);
+  update({ capture: { name, blob, key: `${(opened += 1)}` }, view: "capture" });
+}
+
+async function isCapture(file: File): Promise<boolean> {
+  if (IS_CAPTURE.test(file.name)) return true;
+  const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+  return MAGIC.includes([...head].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
+}
+
+/** Opens what was chosen or dropped: the first capture, or else a scenario with its files. */
+export async function openFiles(files: FileList | null): Promise<void> {
+  const list = [...(files ?? [])];
+  for (const file of list) {
+    if (await isCapture(file)) {
+      openCapture(file.name, file);
+      return;
+    }
+  }
+  if (list.length === 0) return;
+  const texts = new Map<string, string>();
+  for (const file of list) texts.set(file.name, await file.slice(0, MOST_FILE).text());
+  const state = get();
+  const scenario = [...texts.keys()].find((name) => /\.(toml|json)$/i.test(name));
+  const inputs = Object.fromEntries([...texts].filter(([name]) => name !== scenario));
+  const more = { view: "play" as const };
+  if (scenario) {
+    open({ name: scenario, text: texts.get(scenario) ?? "", json: /\.json$/i.test(scenario), files: { ...state.source.files, ...inputs } }, null, more);
+  } else {
+    open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { ...more, senders: state.senders, helpers: state.helpers });
+  }
+  choose("tab", null);
+}
