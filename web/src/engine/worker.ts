@@ -5,7 +5,7 @@ import init, { Capture, Scenario, beside, removeValue, setValue } from "../../en
 import { readTable, TableError } from "./parquet";
 import type { CapturedWay, CaptureFound, CaptureRead, Failure, Interruptions, Job, Overrides, RunResult, Series, SimulatedRead, Source, Summary, Table, Window } from "./types";
 
-const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "throughput_bit_s", "goodput_bit_s",
+const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "allowed_rate_bit_s", "throughput_bit_s", "goodput_bit_s",
   "first_sent_packets", "timely_packets", "stall_s"];
 const RADIO_COLUMNS = ["direction", "attempts", "ack_failures", "collisions"];
 const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];

@@ -463,7 +463,7 @@ export function Explore() {
       {!explore && !failure && (
         <div class="empty">
           <p>Studies and reproduced papers are shown here: figures along any axis, with intervals, and the run behind each point.</p>
-          <pre>{"lasthop view studies/per-sweep.toml\nlasthop view out/papers/000"}</pre>
+          <pre tabIndex={0}>{"lasthop view studies/per-sweep.toml\nlasthop view out/papers/000"}</pre>
           <p>open one together with its scenarios. The table of a study alone, <code>results.parquet</code>, can be opened above; it stays in this browser.</p>
         </div>
       )}

@@ -12,7 +12,7 @@ export interface Line {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held" | "sequence" | "sequence-simulated" | "flight";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight";
   title: string;
   unit: string;
   time: number[];
@@ -121,6 +121,12 @@ export function windowed(runs: Map<string, Drawn>, flows: number): number[] {
   return Array.from({ length: flows }, (_, flow) => flow).filter(has);
 }
 
+/** The flows in the order in which they are offered: those of TCP first, for they have most to show. */
+export function offered(runs: Map<string, Drawn>, flows: number): number[] {
+  const first = windowed(runs, flows);
+  return [...first, ...Array.from({ length: flows }, (_, flow) => flow).filter((flow) => !first.includes(flow))];
+}
+
 /** Counters of what a helper, or a link by itself, has sent again or rebuilt: as in plot.py (`REPAIRS`). */
 const REPAIRS = /^.+?_(?:repeats|retransmissions|rebuilt)(?:_.+)?$/;
 
@@ -221,6 +227,10 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     const values = run.series?.flows["throughput_bit_s"];
     return values ? column(values, flows.length, "sum") : null;
   });
+  // Of a rate-based sender, what it may send; of datagrams, whose sender shows nothing, what arrived.
+  const allowed = lines(bin, ofFlow("allowed_rate_bit_s"));
+  const isAlone = typeof which === "number" && flows.length > 1 && cwnd.length === 0 && rtt.length === 0;
+  const flowRate = isAlone ? lines(rateBin, ofFlow("throughput_bit_s")) : [];
   // What viewers and listeners had.
   const sent = lines(shareBin, ofFlow("first_sent_packets"));
   const timely = percentOf(lines(shareBin, ofFlow("timely_packets")), sent);
@@ -246,6 +256,8 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
   const made: Panel[] = [
     { id: "cwnd", title: about("Congestion window", whose), unit: "segments", time: times(bin), lines: cwnd, limit: null },
     { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(rateBin), lines: rtt, limit: null },
+    { id: "allowed", title: about("Allowed rate", whose), unit: scale(allowed, "bit/s"), time: times(bin), lines: allowed, limit: null },
+    { id: "flow-rate", title: about("Throughput", whose), unit: scale(flowRate, "bit/s"), time: times(rateBin), lines: flowRate, limit: null },
     { id: "queue", title: `Queue at ${bottleneck}`, unit: "packets", time: times(bin), lines: queue, limit: room },
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
     { id: "timely", title: about("Packets in time, of those sent", whose), unit: "%", time: times(shareBin), lines: timely.filter((line) => line.values.some((value) => value !== null)), limit: null },

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { command, fileName, needsFile, python, resultsCsv, resultsJson } from "../model/commands";
-import { panels, spanOf, windowed, type Panel, type Span } from "../model/curves";
+import { offered, panels, spanOf, type Panel, type Span } from "../model/curves";
 import { download, escape, png, svg } from "../model/figure";
 import { get, shownSender, useStore, type State } from "../model/store";
 import { link, reachOf } from "../model/address";
@@ -20,7 +20,7 @@ function shownPanels(state: State): { panels: Panel[]; span: Span; marks: Mark[]
   const runs = new Map<string, RunResult>();
   for (const [sender, list] of state.results) if (list[0]) runs.set(names.get(sender) ?? sender, list[0]);
   const { description } = of.checked;
-  const own = windowed(runs, description.flows.length);
+  const own = offered(runs, description.flows.length);
   const wished = Number(state.chosen["flow"] ?? Number.NaN);
   const flow = wished === -1 || own.includes(wished) ? wished : (own[0] ?? 0);
   const span = spanOf(state.chosen["span"] ?? null, description.duration_s);

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { Comparison, prefixFor, shownMean, type Metric, type Verdict } from "../model/compare";
 import { wholeSeeds } from "../model/commands";
 import { clock } from "../model/clock";
-import { panels, queued, spanOf, windowed, type Drawn, type Span } from "../model/curves";
+import { offered, panels, queued, spanOf, windowed, type Drawn, type Span } from "../model/curves";
 import { lookAt } from "../model/look";
 import { marksOf, meaningOf, type Mark } from "../model/marks";
 import { choose, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
@@ -172,6 +172,8 @@ function setSpan(span: Span | null): void {
 
 interface ViewProps {
   own: number[];
+  /** Whether all of them have a window. */
+  hasWindows: boolean;
   flow: number;
   flows: { name: string }[];
   links: string[];
@@ -182,14 +184,14 @@ interface ViewProps {
 }
 
 /** Which flow, which queue, and how near. */
-function Toolbar({ own, flow, flows, links, link, span, duration, seed }: ViewProps) {
+function Toolbar({ own, hasWindows, flow, flows, links, link, span, duration, seed }: ViewProps) {
   const around = () => (clock.isSet ? clock.seconds : duration / 2);
   const look = (factor: number) => setSpan(nearer(span ?? [0, duration], around(), factor, duration));
   return (
     <div class="toolbar" role="group" aria-label="What the curves show">
       {own.length > 1 && (
         <label class="field inline">
-          <span>Window and RTT of</span>
+          <span>{hasWindows ? "Window and RTT of" : "Flow"}</span>
           <select value={flow} onChange={(event) => choose("flow", event.currentTarget.value)}>
             {own.slice(0, 200).map((index) => <option key={index} value={index}>{flows[index]?.name}</option>)}
             <option value={-1}>mean of all flows</option>
@@ -221,13 +223,14 @@ function useView(state: State, firsts: Map<string, Drawn>, identity: string) {
   const [askedSpan] = useChosen("span");
   const { description } = state.resultsOf?.checked ?? {};
   const flows = description?.flows ?? [];
-  const own = useMemo(() => windowed(firsts, flows.length), [identity, flows]);
+  const own = useMemo(() => offered(firsts, flows.length), [identity, flows]);
+  const hasWindows = useMemo(() => windowed(firsts, flows.length).length === flows.length, [identity, flows]);
   const links = useMemo(() => queued(firsts, description?.links ?? []), [identity, description]);
   const wished = Number(askedFlow ?? Number.NaN);
   const flow = wished === -1 || own.includes(wished) ? wished : (own[0] ?? 0);
   const duration = description?.duration_s ?? 1;
   const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
-  return { own, links, flow, flows, link: askedLink, span, duration };
+  return { own, hasWindows, links, flow, flows, link: askedLink, span, duration };
 }
 
 /** What the figures begin with: what to look at, in words. */
