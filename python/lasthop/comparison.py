@@ -450,8 +450,7 @@ def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str
     """
     from lasthop.scenario import transports as list_transports
 
-    listed = {one["name"] for one in list_transports() if one["kind"] == "stack"}
-    stacks = listed | {name.partition(":")[0] for name in listed}
+    stacks = {one["name"].partition(":")[0] for one in list_transports() if one["kind"] == "stack"}
     given = {index: flow.get("transport") for index, flow in enumerate(scenario["flows"])}
     yielding = {index: transport for index, transport in given.items() if transport != "udp"}
     simulated = [index for index, transport in yielding.items() if not _is_stack(transport, stacks)]
@@ -460,7 +459,7 @@ def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str
 
 def _is_stack(transport: object, names: set[str]) -> bool:
     if isinstance(transport, str):
-        return transport in names
+        return transport.partition(":")[0] in names
     return isinstance(transport, dict) and "stack" in transport
 
 

@@ -31,7 +31,9 @@ NAMED = re.compile(r"(?P<file>.+\.py):(?P<class>[^\W\d]\w*)")
 #: What a text must hold for it to be worth parsing.
 MARK = ".py:"
 #: Keys of a scenario that name a sender.
-KEYS = ("transport", "cc")
+KEYS = ("transport", "cc", "congestion")
+#: What stands before the name of one that a real stack drives.
+IN_STACK = re.compile(r"^(\w+:)?lasthop:")
 #: Longer scenarios are refused by the engine.
 LONGEST_TEXT = 1 << 20
 
@@ -76,6 +78,8 @@ def names_in(content: object) -> set[str]:
     >>> flows = [{"transport": "mine.py:Mine"}, {"transport": {"cc": "my.py:Other"}}, {"transport": "reno"}]
     >>> sorted(names_in({"flows": flows}))
     ['mine.py:Mine', 'my.py:Other']
+    >>> names_in({"transport": {"stack": "quinn", "congestion": "lasthop:mine.py:Mine"}})
+    {'mine.py:Mine'}
     """
     return {name for name in _named(content) if NAMED.fullmatch(name)}
 
@@ -120,7 +124,7 @@ def _named(content: object) -> Iterator[str]:
     if isinstance(content, dict):
         for key, value in content.items():
             if key in KEYS and isinstance(value, str):
-                yield value
+                yield IN_STACK.sub("", value, count=1)
             yield from _named(value)
     elif isinstance(content, (list, tuple)):
         for value in content:

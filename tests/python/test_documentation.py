@@ -60,6 +60,7 @@ ELSEWHERE = {
     r"-m venv|pip install": "changes an environment; `make wheel` installs the wheel into an empty one",
     r"dask |--cluster": "needs a cluster; test_study_cluster starts one on this machine",
     r"192\.0\.2\.1": "needs a server elsewhere; test_steer connects two hosts instead",
+    r"(run|compare) quic.toml": "needs a build with stacks; test_stacks runs such flows in one",
     r"--beside": "needs a file that another tool measured; test_measured lays several beside runs",
     r"script --kernel": "test_live runs each script, again if the machine was busy",
     r"--resume lh_": "needs a killed session; test_steer kills one and resumes it",

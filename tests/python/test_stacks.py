@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+    from lasthop.senders import Ack, Loss
+
 QUIC = "flows.0.transport=quinn:bbr"
 TABLE = '{ stack = "quinn", congestion = "newreno" }'
 
@@ -63,3 +65,50 @@ def test_compare_runs_a_stack(command: Callable[..., Result], scenario_file: Pat
     done = command("compare", scenario_file, "--transport", "quinn:cubic,cubic", "--seeds", "1-3", "--json")
     assert done.exit_code == 0, done.output
     assert "quinn:cubic" in done.stdout
+
+
+class Gentle(lh.Sender):
+    """Grows by one packet per round trip and gives up a quarter."""
+
+    def on_ack(self, ack: Ack) -> None:
+        """Grow."""
+        if ack.may_grow:
+            self.cwnd += ack.acked if self.cwnd < self.ssthresh else ack.acked / self.cwnd
+
+    def on_loss(self, loss: Loss) -> None:  # noqa: ARG002 - the window is its own
+        """Reduce."""
+        self.ssthresh = self.cwnd = max(2.0, 0.75 * self.cwnd)
+
+
+def test_a_law_that_quinn_cannot_drive_is_refused(refused: Callable[..., str], scenario_file: Path) -> None:
+    said = refused("run", scenario_file, "--set", "flows.0.transport=quinn:lasthop:jtcp")
+    assert "jtcp cannot run in quinn: QUIC does not carry times of arrival" in said
+    assert "these run in it: reno, " in said
+
+
+@with_stacks
+def test_a_class_in_python_runs_in_quinn(scenario_file: Path) -> None:
+    goodput = {}
+    for name in ("quinn:newreno", "quinn:lasthop:reno", "quinn:lasthop:gentle"):
+        scenario = lh.Scenario.load(
+            scenario_file, overrides={"flows.0.transport": name}, transports={"gentle": Gentle}
+        )
+        flow = lh.run(scenario, seed=1).flows.row(0, named=True)
+        assert flow["transport"] == name
+        goodput[name] = flow["goodput_bit_s"]
+    assert min(goodput.values()) > 0.5 * max(goodput.values())
+
+
+@with_stacks
+def test_a_fault_of_a_class_in_quinn_is_its_own(scenario_file: Path) -> None:
+    class Faulty(Gentle):
+        def on_loss(self, loss: Loss) -> None:
+            raise ValueError(loss.flight)
+
+    scenario = lh.Scenario.load(
+        scenario_file,
+        overrides={"flows.0.transport": "quinn:lasthop:faulty"},
+        transports={"faulty": Faulty},
+    )
+    with pytest.raises(lh.RunError, match="on_loss"):
+        lh.run(scenario, seed=1)

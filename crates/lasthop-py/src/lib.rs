@@ -491,9 +491,15 @@ fn transports() -> String {
         })
     });
     let stacks = STACKS.iter().flat_map(|stack| {
-        stack.congestion.iter().map(move |congestion| {
+        let own =
+            stack.congestion.iter().map(|congestion| ((*congestion).to_owned(), stack.summary.to_owned()));
+        let ours = stack.controllers().map(|config| {
+            (format!("lasthop:{}", config.name()), format!("{} in {}", config.summary(), stack.name))
+        });
+        let both: Vec<_> = own.chain(ours).collect();
+        both.into_iter().map(move |(congestion, summary)| {
             json!({
-                "name": format!("{}:{congestion}", stack.name), "kind": "stack", "summary": stack.summary,
+                "name": format!("{}:{congestion}", stack.name), "kind": "stack", "summary": summary,
                 "controller": null, "recovery": null, "parameters": [],
             })
         })

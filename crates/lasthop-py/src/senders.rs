@@ -421,13 +421,19 @@ pub(crate) fn watched(
     let watch = Arc::new(Watch { progress: Arc::clone(progress), ..Watch::default() });
     let mut plan = plan.clone();
     for flow in &mut plan.flows {
-        let Transport::Tcp(config) = &mut flow.transport else { continue };
-        let ControllerConfig::External(controller) = &config.controller else { continue };
-        let class = classes.iter().map(Py::get).find(|class| class.class.transport == controller.name);
+        let controller = match &mut flow.transport {
+            Transport::Tcp(config) => Some(&mut Arc::make_mut(config).controller),
+            Transport::Outside(config) => {
+                Arc::make_mut(config).stack.as_mut().and_then(|stack| stack.controller.as_mut())
+            }
+            Transport::Udp(_) | Transport::Rate(_) => None,
+        };
+        let Some(controller) = controller else { continue };
+        let ControllerConfig::External(external) = &*controller else { continue };
+        let class = classes.iter().map(Py::get).find(|class| class.class.transport == external.name);
         if let Some(class) = class {
             let factory = Senders { class: Arc::clone(&class.class), watch: Arc::clone(&watch) };
-            let made = ControllerConfig::External(controller.made_by(Arc::new(factory)));
-            Arc::make_mut(config).controller = made;
+            *controller = ControllerConfig::External(external.made_by(Arc::new(factory)));
         }
     }
     (plan, watch)

@@ -11,53 +11,22 @@ use std::time::Instant;
 
 use lasthop::{Span, Time};
 use lasthop_cc::host::{Floors, Host};
-use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossSample, Needs, Start, Window};
+use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossSample, Start, Window};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
-/// What quinn tells a controller.
-const PROVIDED: Needs = Needs {
-    arrivals: true,
-    rate: false,
-    pacing: false,
-    receive_times: false,
-    timestamp_times: false,
-    discards: false,
-    waves: false,
-    signals: false,
-    timing: false,
-    probing: false,
-    exact_marks: false,
-    history: None,
-    classifies: true,
-};
 /// RFC 9002 §7.2: ten packets, but no more than 14,720 bytes and no less than two packets.
 const INITIAL_PACKETS: u64 = 10;
 const INITIAL_BYTES: u64 = 14_720;
 /// RFC 9002 §7.2: the least window, in packets.
 const LEAST_PACKETS: u64 = 2;
 
-/// A controller of ours that quinn can drive.
+/// A controller of ours that quinn can drive: the scenario has refused all others
+/// ([`lasthop_sim::scenario::Stack::controller`]).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ours(ControllerConfig);
+pub struct Ours(pub ControllerConfig);
 
 impl Ours {
-    /// The controller of this name with the parameters it has unless told otherwise; an error says why there is none.
-    pub fn by_name(name: &str) -> Result<Ours, String> {
-        let mut config = ControllerConfig::by_name(name)
-            .ok_or_else(|| format!("there is no controller {name}: `lasthop transports` lists them"))?;
-        // QUIC counts bytes in slow start and beyond it (RFC 9002 §7.3). An error says that a law has no such choice.
-        for (parameter, value) in [("byte_counting", 1.0), ("slow_start_limit", 1e9)] {
-            let _ = config.set(parameter, value);
-        }
-        match config.needs().unmet(PROVIDED).join(", ") {
-            unmet if unmet.is_empty() => Ok(Ours(config)),
-            unmet => {
-                Err(format!("{name} needs what quinn does not tell a controller ({unmet}): choose another"))
-            }
-        }
-    }
-
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.0.name()
@@ -238,21 +207,5 @@ impl Controller for Driven {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn laws_that_quinn_cannot_serve_are_refused_by_name() {
-        for name in ["reno", "cubic", "vegas", "veno", "westwood+"] {
-            assert_eq!(Ours::by_name(name).unwrap().name(), name);
-        }
-        let refused = |name| Ours::by_name(name).unwrap_err();
-        assert!(refused("bbr").contains("(rate, pacing)"), "{}", refused("bbr"));
-        assert!(refused("tcp-real").contains("waves"));
-        assert!(refused("renno").contains("there is no controller renno"));
     }
 }

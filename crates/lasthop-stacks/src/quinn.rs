@@ -50,7 +50,7 @@ impl Congestion {
             "cubic" => Ok(Congestion::Cubic),
             "bbr" => Ok(Congestion::Bbr),
             _ => match name.strip_prefix("lasthop:") {
-                Some(ours) => Ours::by_name(ours).map(Congestion::Ours),
+                Some(ours) => quinn()?.controller(ours).map(|config| Congestion::Ours(Ours(config))),
                 None => Err(format!(
                     "{name} is not known: choose one of {}, or lasthop: and the name of one of ours",
                     Congestion::NAMES.join(", ")
@@ -83,6 +83,12 @@ impl Congestion {
             Congestion::Ours(ours) => transport.congestion_controller_factory(Arc::new(ours.clone())),
         };
     }
+}
+
+/// What scenarios know of this stack.
+fn quinn() -> Result<&'static lasthop_sim::scenario::Stack, String> {
+    let known = lasthop_sim::scenario::STACKS.iter().find(|stack| stack.name == "quinn");
+    known.ok_or_else(|| "scenarios do not know quinn".to_owned())
 }
 
 /// What a connection is to do.

@@ -22,6 +22,7 @@ use lasthop_sim::pcapng::address;
 use lasthop_sim::run::{Progress, Run, RunError, Within};
 use lasthop_sim::summary::Summary;
 
+use crate::controller::Ours;
 use crate::end::End;
 use crate::{Ends, Failure, Stack, quinn};
 
@@ -70,7 +71,10 @@ fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String
     let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
     match config.name {
         "quinn" => {
-            let congestion = quinn::Congestion::by_name(&config.congestion)?;
+            let congestion = match &config.controller {
+                Some(controller) => quinn::Congestion::Ours(Ours(controller.clone())),
+                None => quinn::Congestion::by_name(&config.congestion)?,
+            };
             Ok(quinn::pair(&quinn::Settings { congestion, bytes }, ends))
         }
         name => Err(format!("this build has no stack {name}")),

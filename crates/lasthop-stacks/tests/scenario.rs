@@ -61,6 +61,59 @@ fn a_clean_link_is_filled() {
     }
 }
 
+/// Every controller of ours that quinn can drive fills a clean link to 80 %, and parameters are its own.
+#[test]
+fn controllers_of_ours_fill_a_clean_link() {
+    for config in STACKS[0].controllers() {
+        let name = config.name();
+        let flow =
+            lone(20, "", &format!("transport = {{ stack = \"quinn\", congestion = \"lasthop:{name}\" }}"));
+        let rate = flow.goodput_bit_s;
+        assert!(rate > 0.8 * 10e6 * 1417.0 / 1480.0, "{name}: {rate} bit/s");
+        assert_eq!(flow.transport, format!("quinn:lasthop:{name}"));
+    }
+    let reno = |parameter: &str| {
+        let lossy =
+            ", error = { kind = \"bernoulli\", packet_error_rate = 0.01 }, reverse = { error = \"none\" }";
+        let text = format!("transport = {{ stack = \"quinn\", congestion = \"lasthop:gaimd\"{parameter} }}");
+        lone(60, lossy, &text).goodput_bit_s
+    };
+    // AIMD at random losses: the rate grows with the square root of alpha (Yang & Lam 2000).
+    let ratio = reno(", alpha = 4.0, beta = 0.5") / reno(", alpha = 1.0, beta = 0.5");
+    assert!((1.6..2.4).contains(&ratio), "{ratio}");
+}
+
+/// Those that it cannot drive, and mistakes, are refused where they stand.
+#[test]
+fn what_cannot_run_is_refused_with_the_reason() {
+    let refused = |transport: &str| {
+        let text = format!(
+            "duration = \"1 s\"\n{}[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = {transport}\n",
+            LINK.replace(", LINK", "")
+        );
+        Scenario::parse(&text, Format::Toml, "test", &[]).unwrap_err().to_string()
+    };
+    let jtcp = refused("\"quinn:lasthop:jtcp\"");
+    assert!(jtcp.contains("jtcp cannot run in quinn: QUIC does not carry times of arrival"), "{jtcp}");
+    assert!(jtcp.contains("these run in it: reno, "), "{jtcp}");
+    let table = |rest: &str| refused(&format!("{{ stack = \"quinn\", {rest} }}"));
+    let cases = [
+        (
+            "congestion = \"lasthop:bbr\"",
+            "bbr cannot run in quinn: quinn tells it no delivery rate; quinn paces",
+        ),
+        ("congestion = \"lasthop:venn\"", "did you mean \"lasthop:veno\"?"),
+        ("congestion = \"veno\"", "unknown congestion of quinn \"veno\""),
+        ("congestion = 3", "congestion of quinn cannot be 3"),
+        ("congestion = \"lasthop:veno\", beta = -1", "beta"),
+        ("congestion = \"cubic\", beta = 3", "unknown key \"beta\" in stack"),
+    ];
+    for (rest, expected) in cases {
+        let said = table(rest);
+        assert!(said.contains(expected), "{rest}: {said}");
+    }
+}
+
 /// 1 MB at 10 Mbit/s takes 0.84 s on the wire, and set-up, slow start and the last ACK some round trips of 40 ms.
 #[test]
 fn a_transfer_ends() {

@@ -10,6 +10,7 @@ pub(crate) mod testing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lasthop_cc::ControllerConfig;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
@@ -298,7 +299,7 @@ impl Transport {
 }
 
 /// A transport that lies outside of the world: the driver of the world runs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutsideConfig {
     /// Its name in results.
     pub name: String,
@@ -313,12 +314,14 @@ pub struct OutsideConfig {
 }
 
 /// A transport stack of others, as a scenario names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StackConfig {
     /// Its name.
     pub name: &'static str,
     /// Its congestion control.
     pub congestion: String,
+    /// The controller behind that name, if it is one of this project and not the stack's.
+    pub controller: Option<ControllerConfig>,
 }
 
 /// UDP parameters.

@@ -221,13 +221,18 @@ impl Builder {
             form["title"] = json!(one.name);
             form["description"] = json!(one.summary);
             form["properties"][stack::KEY]["enum"] = json!([one.name]);
-            form["properties"]["congestion"]["enum"] = json!(one.congestion);
+            let mut ours = form.clone();
+            form["properties"][stack::CONGESTION]["enum"] = json!(one.congestion);
+            ours["title"] = json!(format!("{} with a controller of ours", one.name));
+            ours["properties"][stack::CONGESTION]["pattern"] = json!(format!("^{}", stack::OURS));
+            ours["required"] = json!([stack::KEY, stack::CONGESTION]);
+            ours["additionalProperties"] = json!({ "type": ["number", "boolean", "string", "object"] });
             let short = json!({
                 "type": "string",
-                "pattern": format!("^{}(:({}))?$", one.name, one.congestion.join("|")),
+                "pattern": format!("^{}(:({}|{}.+))?$", one.name, one.congestion.join("|"), stack::OURS),
                 "description": format!("{}, for builds that have it.", one.summary),
             });
-            forms.extend([short, form]);
+            forms.extend([short, form, ours]);
         }
         json!({ "title": TRANSPORT.title, "description": TRANSPORT.doc, "anyOf": forms })
     }

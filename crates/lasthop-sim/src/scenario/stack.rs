@@ -1,19 +1,26 @@
 //! Stacks of others in a scenario: `transport = { stack = "quinn", congestion = "bbr" }`, or `"quinn:bbr"`.
 //!
 //! `transport.rs` hands such values over. Here is only what a scenario has to know of a stack: its name, those of its
-//! controllers, how long its packets are. `lasthop-stacks` has the stacks themselves, and a test there says that both
-//! lists are one.
+//! controllers, which of ours it can drive, how long its packets are. `lasthop-stacks` has the stacks themselves, and a
+//! test there says that both lists are one.
 
+use lasthop_cc::{ControllerConfig, Needs};
 use lasthop_net::plan::{OutsideConfig, StackConfig};
 
 use super::diagnostic::{ScenarioError, Source};
 use super::keys::{Key, Kind, Table};
 use super::reader::{Reader, unknown_name};
-use super::transport::refused_name;
+use super::transport::{OwnTransport, controller_by_name, refused_name, set_params};
 use super::value::{Map, Node, Value};
 
 /// The key that tells a stack from a transport of the simulator.
 pub(super) const KEY: &str = "stack";
+
+/// That of its congestion control.
+pub(super) const CONGESTION: &str = "congestion";
+
+/// What stands before the name of a controller of this project.
+pub(super) const OURS: &str = "lasthop:";
 
 /// A stack, as far as scenarios name it.
 #[derive(Debug)]
@@ -22,8 +29,12 @@ pub struct Stack {
     pub name: &'static str,
     /// One sentence on it.
     pub summary: &'static str,
-    /// The names of its controllers. The first is its own default.
+    /// The names of its own controllers. The first is its default.
     pub congestion: &'static [&'static str],
+    /// What it tells a controller of ours.
+    tells: Needs,
+    /// What a law may need and it does not tell, by the name of the need, and why.
+    lacks: &'static [(&'static str, &'static str)],
     /// Headers below it: IP and UDP.
     header: u32,
     /// Its longest datagram.
@@ -35,9 +46,78 @@ pub const STACKS: &[Stack] = &[Stack {
     name: "quinn",
     summary: "QUIC by quinn, a real stack (Rust), set up by TLS 1.3",
     congestion: &["cubic", "newreno", "bbr"],
+    tells: Needs {
+        arrivals: true,
+        rate: false,
+        pacing: false,
+        receive_times: false,
+        timestamp_times: false,
+        discards: false,
+        waves: false,
+        signals: false,
+        timing: false,
+        probing: false,
+        exact_marks: false,
+        history: None,
+        classifies: true,
+    },
+    lacks: &[
+        ("rate", "quinn tells it no delivery rate"),
+        ("pacing", "quinn paces by the window and takes no pace"),
+        ("receive_times", "QUIC does not carry times of arrival"),
+        ("timestamp_times", "QUIC does not carry timestamps"),
+        ("discards", "receivers of QUIC do not count discarded frames"),
+        ("waves", "receivers of QUIC do not measure waves"),
+        ("signals", "notices of other layers do not reach it"),
+        ("timing", "timers and thresholds are quinn's own"),
+        ("probing", "quinn sends no probes for it"),
+        ("exact_marks", "quinn says that packets were marked, not how many"),
+        ("history", "it is given no history of the path"),
+    ],
     header: 28,
     payload: 1452,
 }];
+
+impl Stack {
+    /// The controller of ours called `name` as this stack drives it, with the parameters it has unless told otherwise.
+    /// An error says why there is none.
+    pub fn controller(&self, name: &str) -> Result<ControllerConfig, String> {
+        let config = ControllerConfig::by_name(name)
+            .ok_or_else(|| format!("there is no controller {name}: `lasthop transports` lists them"))?;
+        let config = counting_bytes(config);
+        self.refusal(&config).map_or(Ok(config), Err)
+    }
+
+    /// Those of ours that it can drive, with the parameters they have unless told otherwise.
+    pub fn controllers(&self) -> impl Iterator<Item = ControllerConfig> + '_ {
+        ControllerConfig::NAMES.iter().filter_map(|name| self.controller(name).ok())
+    }
+
+    /// Why it cannot drive a controller with these parameters.
+    fn refusal(&self, config: &ControllerConfig) -> Option<String> {
+        let unmet = config.needs().unmet(self.tells);
+        let reason_of =
+            |need| self.lacks.iter().find(|(name, _)| *name == need).map_or(need, |&(_, why)| why);
+        let reasons: Vec<&str> = unmet.into_iter().map(reason_of).collect();
+        (!reasons.is_empty())
+            .then(|| format!("{} cannot run in {}: {}", config.name(), self.name, reasons.join("; ")))
+    }
+
+    /// Every congestion control that a scenario may name for it.
+    fn names(&self) -> Vec<String> {
+        let ours = self.controllers().map(|config| format!("{OURS}{}", config.name()));
+        self.congestion.iter().map(|&name| name.to_owned()).chain(ours).collect()
+    }
+}
+
+/// QUIC counts bytes in slow start and beyond it (RFC 9002 §7.3), and so do laws that have the choice.
+fn counting_bytes(mut config: ControllerConfig) -> ControllerConfig {
+    for (parameter, value) in [("byte_counting", 1.0), ("slow_start_limit", 1e9)] {
+        // An error says that a law has no such choice.
+        let _ = config.set(parameter, value);
+    }
+    config
+}
 
 /// A flow's stack as a table.
 pub(super) static STACK: Table = Table {
@@ -46,9 +126,10 @@ pub(super) static STACK: Table = Table {
     groups: &[&[
         Key::new(KEY, Kind::Choice(names), "The stack."),
         Key::new(
-            "congestion",
-            Kind::Choice(controllers),
-            "Its congestion control. Default: that of the stack.",
+            CONGESTION,
+            Kind::Text,
+            "Its congestion control, or lasthop: and the name of one of ours, whose parameters may stand beside. \
+             Default: that of the stack.",
         ),
     ]],
     partial: true,
@@ -59,31 +140,18 @@ pub(super) fn names() -> Vec<&'static str> {
     STACKS.iter().map(|stack| stack.name).collect()
 }
 
-/// The names of the controllers of all stacks.
-fn controllers() -> Vec<&'static str> {
-    let mut names: Vec<_> = STACKS.iter().flat_map(|stack| stack.congestion).copied().collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
 /// What a transport of this name stands for: a stack, or a stack, a colon and one of its controllers. `None` if its
 /// first word is no stack.
 pub(super) fn by_name(
     source: &Source<'_>,
     node: &Node,
     name: &str,
+    own: &[OwnTransport],
 ) -> Option<Result<OutsideConfig, ScenarioError>> {
     let (first, congestion) = name.split_once(':').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let stack = STACKS.iter().find(|stack| stack.name == first)?;
-    let Some(congestion) = congestion else { return Some(Ok(config(stack, stack.congestion[0]))) };
-    let known = stack.congestion.iter().find(|&&known| known == congestion);
-    Some(match known {
-        Some(known) => Ok(config(stack, known)),
-        None => {
-            Err(unknown_name(source, &format!("congestion of {first}"), node, congestion, stack.congestion))
-        }
-    })
+    let Some(congestion) = congestion else { return Some(Ok(config(stack, stack.congestion[0], None))) };
+    Some(with_congestion(source, stack, (node, congestion), (None, own)))
 }
 
 /// The transport that `map`, the value of a flow's key `transport`, describes.
@@ -91,6 +159,7 @@ pub(super) fn read<'n>(
     source: &'n Source<'n>,
     node: &'n Node,
     map: &'n Map,
+    own: &[OwnTransport],
 ) -> Result<OutsideConfig, ScenarioError> {
     let Some(entry) = map.find(KEY) else { panic!("the caller has seen the key") };
     let stack = match &entry.node.value {
@@ -98,26 +167,107 @@ pub(super) fn read<'n>(
         _ => None,
     };
     let Some(stack) = stack else { return Err(refused_name(source, KEY, &entry.node, &names())) };
-    Reader::open_with(source, &STACK, (map, &node.place), &[])?;
-    let Some(entry) = map.find("congestion") else { return Ok(config(stack, stack.congestion[0])) };
-    let known = match &entry.node.value {
-        Value::Text(name) => stack.congestion.iter().find(|&known| known == name),
-        _ => None,
+    let congestion = map.find(CONGESTION).map(|entry| &entry.node);
+    let ours = congestion.and_then(|node| ours(node, own));
+    let params = ours.map(|controller| controller.params()).unwrap_or_default();
+    let extra: Vec<&str> = params.iter().map(|param| param.name).collect();
+    Reader::open_with(source, &STACK, (map, &node.place), &extra)?;
+    let Some(congestion) = congestion else { return Ok(config(stack, stack.congestion[0], None)) };
+    let Value::Text(name) = &congestion.value else {
+        let names = stack.names();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        return Err(refused_name(source, &format!("congestion of {}", stack.name), congestion, &names));
     };
-    match known {
-        Some(known) => Ok(config(stack, known)),
-        None => {
-            Err(refused_name(source, &format!("congestion of {}", stack.name), &entry.node, stack.congestion))
-        }
-    }
+    with_congestion(source, stack, (congestion, name), (Some(map), own))
 }
 
-fn config(stack: &Stack, congestion: &str) -> OutsideConfig {
+/// The controller of ours that the value of `congestion` names, if it does.
+fn ours(node: &Node, own: &[OwnTransport]) -> Option<ControllerConfig> {
+    let Value::Text(name) = &node.value else { return None };
+    controller_by_name(name.strip_prefix(OURS)?, own)
+}
+
+/// The stack with the congestion control of this name; `map` may have parameters of it.
+fn with_congestion(
+    source: &Source<'_>,
+    stack: &Stack,
+    (node, name): (&Node, &str),
+    (map, own): (Option<&Map>, &[OwnTransport]),
+) -> Result<OutsideConfig, ScenarioError> {
+    if stack.congestion.contains(&name) {
+        return Ok(config(stack, name, None));
+    }
+    let known = name.strip_prefix(OURS).and_then(|ours| controller_by_name(ours, own));
+    let Some(controller) = known else {
+        let names = stack.names();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        return Err(unknown_name(source, &format!("congestion of {}", stack.name), node, name, &names));
+    };
+    let mut controller = counting_bytes(controller);
+    if let Some(map) = map {
+        set_params(source, &mut controller, map)?;
+    }
+    if let Some(message) = stack.refusal(&controller) {
+        let able: Vec<_> = stack.controllers().map(|config| config.name()).collect();
+        return Err(source.error(&node.place, message, &format!("these run in it: {}", able.join(", "))));
+    }
+    Ok(config(stack, name, Some(controller)))
+}
+
+fn config(stack: &Stack, congestion: &str, controller: Option<ControllerConfig>) -> OutsideConfig {
     OutsideConfig {
         name: format!("{}:{congestion}", stack.name),
         header: stack.header,
         payload: stack.payload,
         reliable: true,
-        stack: Some(StackConfig { name: stack.name, congestion: congestion.to_owned() }),
+        stack: Some(StackConfig { name: stack.name, congestion: congestion.to_owned(), controller }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STACKS;
+    use lasthop_cc::{ControllerConfig, Needs};
+
+    /// Every need has a reason for each stack that does not meet it.
+    #[test]
+    fn what_is_lacking_has_a_reason() {
+        let all = Needs {
+            arrivals: true,
+            rate: true,
+            pacing: true,
+            receive_times: true,
+            timestamp_times: true,
+            discards: true,
+            waves: true,
+            signals: true,
+            timing: true,
+            probing: true,
+            exact_marks: true,
+            history: Some(1),
+            classifies: true,
+        };
+        for stack in STACKS {
+            let lacking: Vec<_> = stack.lacks.iter().map(|(need, _)| *need).collect();
+            assert_eq!(all.unmet(stack.tells), lacking, "{}", stack.name);
+        }
+    }
+
+    #[test]
+    fn laws_that_quinn_cannot_serve_are_refused_by_name() {
+        let quinn = &STACKS[0];
+        for name in ["reno", "cubic", "vegas", "veno", "westwood+"] {
+            assert_eq!(quinn.controller(name).unwrap().name(), name);
+        }
+        let refused = |name| quinn.controller(name).unwrap_err();
+        assert_eq!(
+            refused("bbr"),
+            "bbr cannot run in quinn: quinn tells it no delivery rate; quinn paces by the window and takes no pace"
+        );
+        assert_eq!(refused("jtcp"), "jtcp cannot run in quinn: QUIC does not carry times of arrival");
+        assert!(refused("renno").contains("there is no controller renno"));
+        let able = quinn.controllers().count();
+        let refusals = ControllerConfig::NAMES.iter().filter(|name| quinn.controller(name).is_err()).count();
+        assert_eq!(able + refusals, ControllerConfig::NAMES.len());
     }
 }

@@ -604,7 +604,7 @@ impl<'n> Shared<'n> {
                 if let Some(algorithm) = name.strip_prefix(KERNEL) {
                     return self.of_kernel(source, node, algorithm);
                 }
-                if let Some(stack) = stack::by_name(source, node, name) {
+                if let Some(stack) = stack::by_name(source, node, name, self.own) {
                     return Ok(Transport::Outside(Arc::new(stack?)));
                 }
                 let own = self.own(name).map(|own| own.config(self.profile));
@@ -618,7 +618,7 @@ impl<'n> Shared<'n> {
                 return Ok(Transport::Rate(Arc::new(config)));
             }
             Value::Map(map) if map.find(stack::KEY).is_some() => {
-                return Ok(Transport::Outside(Arc::new(stack::read(source, node, map)?)));
+                return Ok(Transport::Outside(Arc::new(stack::read(source, node, map, self.own)?)));
             }
             Value::Map(map) => self.custom(source, node, map)?,
             _ => panic!("the reader lets through only names and tables"),
@@ -671,26 +671,32 @@ impl<'n> Shared<'n> {
             recovery.map(|recovery| TcpConfig::new(profile, controller, recovery))
         };
         let mut config = config.unwrap_or_else(|| panic!("the reader lets through only registered names"));
-        for param in &params {
-            if let Some(entry) = own.entry(param.name) {
-                let value = param_value(source, param, &entry.node)?;
-                config.controller.set(param.name, value).map_err(|refused| match refused {
-                    ParamError::OutOfRange { min, max } => out_of_range(
-                        source,
-                        param.name,
-                        &entry.node,
-                        value,
-                        &min.to_string(),
-                        &max.to_string(),
-                    ),
-                    refused @ ParamError::Unknown => {
-                        source.error(&entry.key_place, format!("{}: {refused}", param.name), "leave it out")
-                    }
-                })?;
-            }
-        }
+        set_params(source, &mut config.controller, map)?;
         configure(config, &[self.tcp, own], &node.place)
     }
+}
+
+/// Sets the parameters of `controller` that `map` has.
+pub(super) fn set_params(source: &Source<'_>, controller: &mut ControllerConfig, map: &Map) -> Result<()> {
+    for param in controller.params() {
+        let Some(entry) = map.find(param.name) else { continue };
+        let value = param_value(source, &param, &entry.node)?;
+        controller.set(param.name, value).map_err(|refused| match refused {
+            ParamError::OutOfRange { min, max } => {
+                out_of_range(source, param.name, &entry.node, value, &min.to_string(), &max.to_string())
+            }
+            refused @ ParamError::Unknown => {
+                source.error(&entry.key_place, format!("{}: {refused}", param.name), "leave it out")
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// The controller of this name: registered, or not compiled in.
+pub(super) fn controller_by_name(name: &str, own: &[OwnTransport]) -> Option<ControllerConfig> {
+    let own = own.iter().find(|own| own.name() == name).map(OwnTransport::controller);
+    own.or_else(|| ControllerConfig::by_name(name))
 }
 
 /// The preset that `map` names, if it does, and the controller.
@@ -730,10 +736,8 @@ fn controller_of(
         }
         (None, Some(cc)) => {
             let known: Vec<_> = controllers().into_iter().chain(own.iter().map(OwnTransport::name)).collect();
-            let controller = named(&cc.node.value, known.clone()).and_then(|name| {
-                let own = own.iter().find(|own| own.name() == name);
-                own.map(OwnTransport::controller).or_else(|| ControllerConfig::by_name(name))
-            });
+            let controller =
+                named(&cc.node.value, known.clone()).and_then(|name| controller_by_name(name, own));
             match controller {
                 Some(controller) => Ok((None, controller)),
                 None => Err(refused_name(source, "controller", &cc.node, &known)),
