@@ -180,12 +180,13 @@ def test_the_lessons_count_what_the_reports_say() -> None:
     assert tuple(map(int, values.groups())) == counted({"number"}, {"001", "004"})
 
 
-def test_lessons_stand_on_figures_that_a_command_makes() -> None:
+def test_lessons_stand_on_figures_and_tables_that_a_command_makes() -> None:
     evidence = re.findall(r"lasthop reproduce (\d+) --figure ([\w,]+)", " ".join(overview.lessons().split()))
     assert {number for number, _ in evidence} == {"001", "002", "003", "004"}
     for number, figures in evidence:
         for figure in figures.split(","):
-            assert list((REPORTS / number / "figures").glob(f"{figure}*.png")), (number, figure)
+            paper = next(one for one in PAPERS if one.number == number)
+            assert f"p{number}.{figure}" in paper.experiments, (number, figure)
     assert overview.lessons() in (REPORTS / "README.md").read_text(encoding="utf-8")
 
 
