@@ -122,6 +122,38 @@ fn a_queue_that_links_share_is_told_once() {
     }
 }
 
+/// Wherever packets wait, in a queue, in the driver or behind an RTS: the largest queue is no shorter than the mean
+/// one, nor than the one that packets found. Where each receiver has a queue of its own, each row tells of one.
+#[test]
+fn the_largest_queue_of_a_cell_is_no_shorter_than_the_mean_one() {
+    for cell in [
+        "phy = \"802.11b\"",
+        "phy = \"802.11b\"\nrts_threshold = \"0 B\"",
+        "phy = \"802.11n\"",
+        "phy = \"802.11ac\"\nqueues = \"fair\"",
+        "phy = \"802.11ax\"\nqueues = \"airtime\"",
+        "phy = \"802.11n\"\nrts_threshold = \"0 B\"",
+        "phy = \"802.11ac\"\nqueues = \"fair\"\nrts_threshold = \"0 B\"",
+    ] {
+        for direction in ["forward", "reverse"] {
+            let run = run(&format!(
+                "duration = \"3 s\"\n[topology]\nkind = \"wlan\"\nstations = 3\nradius = 10\n\
+                 wire = {{ rate = \"500 Mbit/s\", delay = \"10 ms\" }}\n\
+                 [topology.cell]\n{cell}\n\
+                 [[flows]]\ncount = 3\ntransport = \"cubic\"\ndirection = \"{direction}\"\n",
+            ));
+            let told = run.summary.links.iter().filter(|link| link.queue_of.is_none());
+            for link in told.clone() {
+                let most = f64::from(link.max_queue_packets.unwrap());
+                assert!(link.avg_queue_packets.unwrap() <= most, "{cell}, {direction}: {link:?}");
+                assert!(link.avg_queue_found_packets.is_none_or(|found| found <= most), "{cell}: {link:?}");
+            }
+            let own = cell.contains("queues");
+            assert_eq!(told.count(), if own { 8 } else { 6 }, "{cell}");
+        }
+    }
+}
+
 /// FEC protects the direction that it is asked to, and a block that is not full gets its share of the repairs.
 #[test]
 fn fec_may_stand_in_one_direction() {

@@ -550,6 +550,11 @@ impl Gate {
         }
     }
 
+    /// Counts `held` packets that one which arrives at `now` finds beyond the queue that judges it.
+    pub(crate) fn found_beyond(&mut self, held: u64, now: Time, window: &Window) {
+        self.found_waiting += if window.contains(now) { held } else { 0 };
+    }
+
     /// Remembers the longest queue: `waiting` packets wait after the arrival at `now`.
     pub(crate) fn note_waiting(&mut self, waiting: u64, now: Time, window: &Window) {
         if waiting > u64::from(self.max_waiting) && window.contains(now) {

@@ -399,6 +399,8 @@ impl Medium {
         let refused = if cx.link(direction).corrupts(ErrorPosition::BeforeQueue, now, bytes) {
             Some(Cause::ChannelError)
         } else {
+            let contending = station.contending();
+            cx.link(gate).gate.found_beyond(contending, now, &window);
             match cx.link(gate).gate.judge(
                 &Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() },
                 &found,
@@ -435,7 +437,7 @@ impl Medium {
         }
         let station = &self.stations[index];
         let found = station.queue.found(station.in_service(), station.freed);
-        let waiting = station.queue.packets();
+        let waiting = station.queue.packets() + station.contending();
         let gate = &mut cx.link(gate).gate;
         gate.note_held(&found);
         gate.note_waiting(waiting, now, &window);

@@ -148,6 +148,12 @@ impl Originator {
         self.packets.range(before..before + count).copied()
     }
 
+    /// Packets in MPDUs that were never sent: those of a PPDU that waits for its CTS.
+    pub(super) fn untried(&self) -> u64 {
+        let newest = self.mpdus.iter().rev().take_while(|mpdu| mpdu.tries == 0);
+        newest.map(|mpdu| u64::from(mpdu.packets)).sum()
+    }
+
     /// An outstanding MPDU is sent for another time: what there is of it now.
     pub(super) fn try_again(&mut self, sequence: u16, now: Time) -> Option<Mpdu> {
         let mpdu = self.get_mut(sequence)?;

@@ -184,6 +184,37 @@ impl Medium {
         category.map_or(Category::BestEffort as usize, |&category| category.into())
     }
 
+    /// Whether each receiver and category has a queue of its own.
+    pub(super) fn has_fair_queues(&self, index: usize) -> bool {
+        self.aggregation_of(index).is_some_and(|plan| matches!(plan.queues, Queues::Fair { .. }))
+    }
+
+    /// Packets that have left a queue and were not sent yet, of all categories: what the driver holds, and what is
+    /// behind an RTS. Where each receiver has a queue of its own, those for `port`.
+    fn held_for_sending(&self, index: usize, port: u16, fair: bool) -> u64 {
+        let Some(exchange) = &self.stations[index].exchange else { return 0 };
+        let of_port = |port: u16| self.agreements[usize::from(port)].iter().map(|one| &one.originator);
+        if fair {
+            return of_port(port).map(|one| one.staged.len() as u64 + one.untried()).sum();
+        }
+        let driver: usize = exchange.functions.list.iter().map(|function| function.staged).sum();
+        let burst = &exchange.burst;
+        let behind: u64 =
+            if burst.slices.is_empty() { 0 } else { of_port(burst.port).map(Originator::untried).sum() };
+        driver as u64 + behind
+    }
+
+    /// Packets that wait in the queues of a station, of all categories; where each receiver has its own, in those for
+    /// `port`.
+    fn queued(&self, index: usize, port: u16, fair: bool) -> u64 {
+        if fair {
+            let queues = self.agreements[usize::from(port)].iter().filter_map(|one| one.queue.as_deref());
+            return queues.map(Waiting::packets).sum();
+        }
+        let exchange = self.stations[index].exchange.as_ref();
+        exchange.map_or(0, |exchange| exchange.functions.list.iter().map(|one| one.queue.packets()).sum())
+    }
+
     /// A packet has passed the link layer of a station and reaches the queue of its category.
     pub(super) fn enqueue_category(&mut self, index: usize, parcel: Parcel, cx: &mut Cx<'_>) {
         let (now, window) = (cx.now, cx.window);
@@ -194,7 +225,8 @@ impl Medium {
             return self.set_aside(number, parcel, None, cx);
         }
         let direction = self.ports[usize::from(number)].direction;
-        let fair = self.aggregation_of(index).is_some_and(|plan| matches!(plan.queues, Queues::Fair { .. }));
+        let fair = self.has_fair_queues(index);
+        let held = self.held_for_sending(index, number, fair);
         let station = &mut self.stations[index];
         let gate = if fair { direction } else { station.gate.unwrap_or(direction) };
         let Some(exchange) = &mut station.exchange else { return };
@@ -209,6 +241,7 @@ impl Medium {
         let refused = if cx.link(direction).corrupts(ErrorPosition::BeforeQueue, now, bytes) {
             Some(Cause::ChannelError)
         } else {
+            cx.link(gate).gate.found_beyond(held, now, &window);
             match cx.link(gate).gate.judge(
                 &Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() },
                 &found,
@@ -248,7 +281,8 @@ impl Medium {
         let Some(exchange) = &self.stations[index].exchange else { return };
         let own = self.agreements[usize::from(number)][category].queue.as_deref();
         let queue = own.unwrap_or(&exchange.functions.list[category].queue);
-        let (found, waiting) = (queue.found(None, now), queue.packets());
+        let found = queue.found(None, now);
+        let waiting = self.queued(index, number, fair) + self.held_for_sending(index, number, fair);
         let gate = &mut cx.link(gate).gate;
         gate.note_held(&found);
         gate.note_waiting(waiting, now, &window);

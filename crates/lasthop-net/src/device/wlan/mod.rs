@@ -604,10 +604,11 @@ fn usable_rates(mac: &MacPlan, mtu: u32) -> Vec<(usize, Span)> {
 }
 
 impl Medium {
-    /// The direction whose gate guards the queue that packets of `direction` wait in.
+    /// The direction whose gate guards the queue that packets of `direction` wait in; none where it has its own.
     pub(crate) fn guard_of(&self, direction: DirectionId) -> Option<DirectionId> {
         let port = self.ports.iter().find(|port| port.direction == direction)?;
-        self.stations[usize::from(port.from)].gate
+        let station = usize::from(port.from);
+        self.stations[station].gate.filter(|_| !self.has_fair_queues(station))
     }
 }
 

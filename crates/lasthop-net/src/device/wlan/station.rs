@@ -344,6 +344,12 @@ impl Station {
         Some(parcel)
     }
 
+    /// One if a packet contends that was never sent: until then it waits.
+    pub(super) fn contending(&self) -> u64 {
+        let untried = self.current.as_ref().filter(|msdu| msdu.attempts == 0);
+        u64::from(untried.is_some_and(|msdu| msdu.parcel.is_some()))
+    }
+
     /// Packets and bytes that an arriving packet finds.
     pub(super) fn in_service(&self) -> Option<u32> {
         self.current.as_ref().and_then(|msdu| msdu.parcel).map(|parcel| u32::from(parcel.bytes))
