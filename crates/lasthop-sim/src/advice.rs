@@ -5,6 +5,7 @@
 
 use lasthop_core::time::Time;
 use lasthop_core::units::Rate;
+use lasthop_net::plan::cellular::CellularUser;
 use lasthop_net::plan::{Direction, LinkPlan, MediumPlan, Plan, Transport};
 
 /// One sentence for each thing worth saying about `plan`, in the order of its links.
@@ -24,7 +25,22 @@ pub fn advice(plan: &Plan) -> Vec<String> {
         }
     }
     let links = sentences.into_iter().map(|(name, sentence)| format!("link \"{name}\": {sentence}"));
-    links.chain(plan.media.iter().filter_map(overlap)).collect()
+    let users = plan.cellular.iter().flat_map(|cell| cell.users.iter());
+    let late = users.filter_map(|user| never_goes(user, plan));
+    links.chain(plan.media.iter().filter_map(overlap)).chain(late).collect()
+}
+
+/// Says so if the first handover of a user would begin after the end.
+fn never_goes(user: &CellularUser, plan: &Plan) -> Option<String> {
+    let first = *user.handovers.as_ref()?.at.first()?;
+    let end = Time::ZERO + plan.duration;
+    (first >= end).then(|| {
+        format!(
+            "link \"{}\": no handover takes place, as the first would begin at {first} and the run ends at {end}: make \
+             the run longer, or the first handover earlier, if this is not meant",
+            plan.links[user.link].name
+        )
+    })
 }
 
 /// Says so if stations of two cells of one channel hear each other: they share the air, which may be what is studied.
@@ -148,5 +164,29 @@ mod tests {
             ]
         );
         assert_eq!(said(2_000), Vec::<String>::new());
+    }
+
+    /// A run that ends before the first handover, with either key.
+    #[test]
+    fn a_handover_beyond_the_end_is_said() {
+        let said = |handovers: &str| {
+            let text = format!(
+                "duration = \"10 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"base\", \"phone\"]\n\
+                 [[topology.cellular]]\nbase = \"base\"\n\
+                 users = [{{ node = \"phone\", cqi = 9, handovers = {{ {handovers} }} }}]\n\
+                 [[flows]]\nsource = \"base\"\nsink = \"phone\"\ntransport = \"reno\"\n"
+            );
+            advice(Scenario::parse(&text, Format::Toml, "test", &[]).unwrap().plan())
+        };
+        for beyond in ["every = \"100 s\"", "at = [\"100 s\"]"] {
+            assert_eq!(
+                said(beyond),
+                [
+                    "link \"base-phone\": no handover takes place, as the first would begin at 100 s and the run ends \
+                     at 10 s: make the run longer, or the first handover earlier, if this is not meant"
+                ]
+            );
+        }
+        assert_eq!(said("every = \"4 s\""), Vec::<String>::new());
     }
 }

@@ -353,6 +353,17 @@ fn handovers_keep_the_ledger() {
     }
 }
 
+/// A user goes from cell to cell whether or not there is something to send: handovers count both ways, those of a user
+/// without a flow too.
+#[test]
+fn handovers_of_an_idle_user_count() {
+    let journey = "9, handovers = { every = \"130500 us\", interruption = \"30 ms\" }";
+    let scene = cell("4 s", "", &["9", journey]).between("server", "u1", "transport = \"newreno\"");
+    let run = scene.run(1, SUMMARY);
+    let counted = |link: usize| run.summary.links[link].devices.cellular.as_ref().unwrap().handovers;
+    assert_eq!([2, 3, 4, 5].map(counted), [0, 0, 23, 23]);
+}
+
 /// Without forwarding what waited is lost: a full queue of 100 packets, downwards; upwards the user takes it along.
 #[test]
 fn without_forwarding_what_waits_is_lost() {

@@ -801,7 +801,11 @@ impl Network {
     pub fn device_counters(&self) -> Vec<(DirectionId, &'static str, u64)> {
         let counters = |slot: &Slot| {
             let direction = slot.direction;
-            let cell = if let Device::Cellular(cell) = &slot.device { cell.counts() } else { Vec::new() };
+            let cell = if let Device::Cellular(cell) = &slot.device {
+                cell.counts(&self.window())
+            } else {
+                Vec::new()
+            };
             let counters = slot.device.counters().into_iter();
             counters.map(move |(name, count)| (direction, name, count)).chain(cell)
         };

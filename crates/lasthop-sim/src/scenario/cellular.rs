@@ -397,7 +397,8 @@ fn handovers(table: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Hand
         }
         (Some(listed), None) => times(table, &listed)?,
         (None, Some(every)) => {
-            let count = (reader.duration.0 - 1) / every.0;
+            // One that lies beyond the end is kept, so that advice can tell of it.
+            let count = ((reader.duration.0 - 1) / every.0).max(1);
             reader.count(table, "every", count, 1)?;
             (1..=count).map(|number| Time(every.0 * number)).collect()
         }

@@ -53,7 +53,6 @@ struct Stats {
     harq_retransmissions: u64,
     harq_failures: u64,
     rlc_retransmissions: u64,
-    handovers: u64,
 }
 
 /// One user's queue in one direction.
@@ -244,11 +243,10 @@ impl Bearer {
     /// waits; in the unacknowledged mode a packet that has not come as a whole is lost, and one that waits is not.
     /// Where the old cell hands nothing on, both are lost.
     pub(super) fn hand_over(&mut self, upwards: bool, cx: &mut Cx<'_>) {
-        let (now, window, direction) = (cx.now, cx.window, self.direction);
+        let (now, direction) = (cx.now, self.direction);
         let Some(journey) = &mut self.journey else { return };
         let keeps = upwards || journey.forwards();
         let Some(end) = journey.begin(now) else { return };
-        self.stats.handovers += u64::from(window.contains(now));
         (self.away_until, self.granted) = (end, self.granted.max(end));
         self.blocks.fill(None);
         self.outstanding = 0;
@@ -375,7 +373,7 @@ impl Bearer {
     }
 
     /// What it counted.
-    pub(super) fn counts(&self) -> [(DirectionId, &'static str, u64); 7] {
+    pub(super) fn counts(&self, window: &Window) -> [(DirectionId, &'static str, u64); 7] {
         let stats = self.stats;
         [
             ("cellular_blocks", stats.blocks),
@@ -384,7 +382,7 @@ impl Bearer {
             ("cellular_harq_retransmissions", stats.harq_retransmissions),
             ("cellular_harq_failures", stats.harq_failures),
             ("cellular_rlc_retransmissions", stats.rlc_retransmissions),
-            ("cellular_handovers", stats.handovers),
+            ("cellular_handovers", self.journey.as_ref().map_or(0, |journey| journey.within(window))),
         ]
         .map(|(name, count)| (self.direction, name, count))
     }

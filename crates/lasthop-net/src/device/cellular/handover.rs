@@ -7,6 +7,8 @@
 
 use lasthop_core::time::{Span, Time};
 
+use crate::measure::Window;
+
 /// When a user goes to another cell, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handovers {
@@ -40,6 +42,11 @@ impl Journey {
         let end = self.next() + self.plan.interruption;
         self.begun += 1;
         (end > now).then_some(end)
+    }
+
+    /// How many begin within `window`, whether or not there was something to send.
+    pub(super) fn within(&self, window: &Window) -> u64 {
+        self.plan.at.iter().filter(|&&at| window.contains(at)).count() as u64
     }
 
     /// Whether the old cell hands on what it has.

@@ -44,6 +44,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::queued::{join, keep_waiting};
 use super::{Cx, Element, Parcel, arq};
+use crate::measure::Window;
 use crate::plan::LinkPlan;
 use crate::queue::KnownFlows;
 use crate::routing::DirectionId;
@@ -127,8 +128,8 @@ impl Cellular {
     }
 
     /// What was counted of each direction, by the names of its columns.
-    pub(crate) fn counts(&self) -> Vec<(DirectionId, &'static str, u64)> {
-        self.bearers.iter().flat_map(Bearer::counts).collect()
+    pub(crate) fn counts(&self, window: &Window) -> Vec<(DirectionId, &'static str, u64)> {
+        self.bearers.iter().flat_map(|bearer| bearer.counts(window)).collect()
     }
 
     /// The first TTI that begins after `now`. What comes as a TTI begins is too late for it.
