@@ -8,6 +8,10 @@ use crate::columns::STEPS;
 /// Decimals beyond which no interval is told more exactly.
 const DECIMALS_MAX: usize = 4;
 
+/// From this end of an interval on, as a fraction of the baseline, both are told as multiples of it: a thousand per
+/// cent says nothing to anybody.
+const IN_TIMES: f64 = 10.0;
+
 /// A mean with the ends of its interval, if it has one, over `n` seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Estimate {
@@ -177,9 +181,9 @@ impl Difference {
         let (low, high) =
             (relative.low.map_or(mean, |end| end + 1.0), relative.high.map_or(mean, |end| end + 1.0));
         let decimals = decimals_between(low, high);
-        let sure =
-            if self.same { sure.to_owned() } else { format!(" ({low:.decimals$}..{high:.decimals$} times)") };
-        let said = self.words.times.replace("{}", &format!("{mean:.decimals$}"));
+        let ends = format!(" ({low:.decimals$}..{} times)", grouped(high, decimals));
+        let sure = if self.same { sure } else { &ends };
+        let said = self.words.times.replace("{}", &grouped(mean, decimals));
         format!("{} {said} as {}{sure}", self.sender, self.baseline)
     }
 
@@ -198,6 +202,16 @@ impl Difference {
             (estimate.scaled(1.0 / factor), multiple)
         };
         let (low, high) = shown.ends();
+        let in_times = |(low, high): (f64, f64)| !is_tie && low >= -1.0 && high >= IN_TIMES;
+        let of_baseline = self.relative.filter(|one| in_times(one.ends()));
+        if let Some(relative) = of_baseline {
+            let (low, high) = (relative.ends().0 + 1.0, relative.ends().1 + 1.0);
+            let decimals = decimals_between(low, high);
+            let interval = if self.same { String::new() } else { format!("{low:.decimals$}..") };
+            // What is said of the mean of less than the double is per cent all the same.
+            let amount = format!("{} %", grouped(shown.mean.abs(), 0));
+            return (amount, format!("{interval}{} times", grouped(high, decimals)));
+        }
         let decimals = decimals_between(low, high);
         let tail = if unit.is_empty() { String::new() } else { format!(" {unit}") };
         let amount = format!("{:.decimals$}{tail}", shown.mean.abs());
@@ -309,5 +323,14 @@ mod tests {
             often.verdict(),
             "vegas retransmits 6.1 times as much per packet as reno (5.4..7.0 times)"
         );
+        // Beyond a thousand per cent a table says what a verdict says, whether a difference is shown or not.
+        let mut huge = of(Some(estimate(42.0, 14.0, 70.0)), Some(estimate(42.0, 14.0, 70.0)), false);
+        assert_eq!(huge.interval(), "15..71 times");
+        huge.words.times = often.words.times;
+        assert_eq!(huge.verdict(), "vegas retransmits 43 times as much per packet as reno (15..71 times)");
+        let open = of(Some(estimate(26.0, -1.0, 53.51)), Some(estimate(26.0, -1.0, 53.51)), false);
+        assert_eq!(open.verdict(), "no difference shown between vegas and reno in goodput (0..55 times)");
+        let wide = of(Some(estimate(572.0, 2.0, 1142.0)), Some(estimate(572.0, 2.0, 1142.0)), false);
+        assert_eq!(wide.interval(), "3..1,143 times");
     }
 }
