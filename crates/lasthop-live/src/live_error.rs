@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use lasthop_sim::pcapng::PcapngError;
+use lasthop_sim::scenario::nearest;
 use thiserror::Error;
 
 use crate::plan::PlanError;
@@ -33,9 +34,7 @@ pub enum LiveError {
         what: &'static str,
     },
     /// A congestion control that is not there.
-    #[error(
-        "the kernel has no congestion control {name:?}, only {known}; 'modprobe tcp_{name}' may bring it"
-    )]
+    #[error("the kernel has no congestion control {name:?}, only {known}{}", module_of(.name, .known))]
     Algorithm {
         /// What was asked for.
         name: String,
@@ -80,4 +79,55 @@ pub enum LiveError {
     /// A law does not steer.
     #[error(transparent)]
     Steer(#[from] SteerError),
+}
+
+/// Congestion controls that are modules of Linux, `tcp_` before the name (net/ipv4/Kconfig).
+const MODULES: [&str; 16] = [
+    "bbr",
+    "bic",
+    "cdg",
+    "cubic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
+];
+
+/// How a congestion control that is not there may come: from a module, or by its right name.
+fn module_of(name: &str, known: &str) -> String {
+    if MODULES.contains(&name) {
+        return format!("; 'modprobe tcp_{name}' may bring it");
+    }
+    let names: Vec<&str> = known.split(", ").chain(MODULES).collect();
+    match nearest(name, &names) {
+        Some(near) => format!("; did you mean {near:?}?"),
+        None => "; a sender of lasthop goes by steer:NAME".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only what is a module of Linux is proposed to be loaded.
+    #[test]
+    fn a_module_is_proposed_only_where_there_is_one() {
+        let said = |name: &str| {
+            let known = "reno, cubic".to_owned();
+            LiveError::Algorithm { name: name.to_owned(), known }.to_string()
+        };
+        let only = |name: &str| format!("the kernel has no congestion control {name:?}, only reno, cubic; ");
+        assert_eq!(said("vegas"), only("vegas") + "'modprobe tcp_vegas' may bring it");
+        assert_eq!(said("brb"), only("brb") + "did you mean \"bbr\"?");
+        assert_eq!(said("Cubic"), only("Cubic") + "did you mean \"cubic\"?");
+        assert_eq!(said("ledbat"), only("ledbat") + "a sender of lasthop goes by steer:NAME");
+    }
 }

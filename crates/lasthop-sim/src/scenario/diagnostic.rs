@@ -212,8 +212,9 @@ pub(super) fn listed(names: &[&str]) -> String {
 }
 
 /// The name among `known` that `found` most likely meant. Jaro-Winkler favours a common beginning, so that
-/// `westwod` finds `westwood-plus`.
-pub(super) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+/// `westwod` finds `westwood-plus`. What a single slip of the hand explains goes before what begins alike: `brb` is
+/// `bbr`, not `bbr3`.
+pub fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     const LIKELY: f64 = 0.8;
     // Comparing is quadratic in the length; a name of this length is not a typing mistake.
     if found.len() > 100 {
@@ -222,8 +223,12 @@ pub(super) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let found = found.to_lowercase();
     let mut best = None;
     let mut best_score = LIKELY;
+    // Of two letters most names are one slip away.
+    let may_slip = found.chars().count() > 2;
     for &name in known {
-        let score = strsim::jaro_winkler(&found, &name.to_lowercase());
+        let name_in_lower_case = name.to_lowercase();
+        let slips = may_slip && strsim::osa_distance(&found, &name_in_lower_case) <= 1;
+        let score = strsim::jaro_winkler(&found, &name_in_lower_case) + f64::from(u8::from(slips));
         if score > best_score {
             (best, best_score) = (Some(name), score);
         }
@@ -276,5 +281,10 @@ mod tests {
         assert_eq!(nearest("vegsa", &["tahoe", "vegas"]), Some("vegas"));
         assert_eq!(nearest("westwod", &["veno", "westwood-plus"]), Some("westwood-plus"));
         assert_eq!(nearest("zzz", &["tahoe", "vegas"]), None);
+        // One slip: two letters change places, one is missing, one too many, another one.
+        for slip in ["brb", "bbrr", "bbt", "BBE"] {
+            assert_eq!(nearest(slip, &["bbr3", "bbr", "reno"]), Some("bbr"), "{slip}");
+        }
+        assert_eq!(nearest("brb3", &["bbr", "bbr3"]), Some("bbr3"));
     }
 }

@@ -58,9 +58,9 @@ use lasthop_core::time::Span;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{HistoryPlan, Limits, Percentiles, Plan};
 
-pub use diagnostic::ScenarioError;
 pub(crate) use diagnostic::suggest;
-use diagnostic::{Place, Source, nearest};
+use diagnostic::{Place, Source};
+pub use diagnostic::{ScenarioError, nearest};
 pub use input_file::Files;
 use input_file::InputFiles;
 use random::Draws;
