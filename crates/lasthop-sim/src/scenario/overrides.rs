@@ -3,7 +3,7 @@
 //! They change the tree before it is checked, so a wrong value is found like any other and named as an
 //! override.
 
-use super::diagnostic::{Place, ScenarioError, Source, quoted};
+use super::diagnostic::{Place, ScenarioError, Source, listed, nearest, quoted};
 use super::value::{Entry, Map, Node, Value, toml_fragment};
 
 /// Deepest path; the format itself has no key below the fifth level.
@@ -41,11 +41,12 @@ fn find<'n>(
         node = match &mut node.value {
             Value::Map(map) => child(map, key, place),
             Value::List(list) => {
-                let elements = list.len();
-                let index: Option<usize> = key.parse().ok();
-                index
-                    .and_then(|index| list.get_mut(index))
-                    .ok_or_else(|| no_element(source, place, &so_far, key, elements))?
+                let index = key.parse().ok().filter(|&index: &usize| index < list.len());
+                let index = index.or_else(|| only_named(list, key));
+                match index {
+                    Some(index) => &mut list[index],
+                    None => return Err(no_element(source, place, &so_far, key, list)),
+                }
             }
             value => {
                 let message = format!("{so_far} is {}, not a table", value.describe());
@@ -56,12 +57,40 @@ fn find<'n>(
     Ok(node)
 }
 
-fn no_element(source: &Source<'_>, place: &Place, list: &str, key: &str, elements: usize) -> ScenarioError {
-    let remedy = match elements {
+/// What an element of a list is called: by its `name`, a link without one by its ends, a cell, a user, a host or a
+/// station by its node.
+fn name_of(element: &Node) -> Option<String> {
+    let Value::Map(map) = &element.value else { return None };
+    let text = |key: &str| {
+        let entry = map.entries.iter().find(|entry| entry.key == key)?;
+        if let Value::Text(text) = &entry.node.value { Some(text.clone()) } else { None }
+    };
+    let ends = || Some(format!("{}-{}", text("from")?, text("to")?));
+    let nodes = || ["node", "base", "access_point", "host"].into_iter().find_map(text);
+    text("name").or_else(ends).or_else(nodes)
+}
+
+/// The place of the element of this name, if there is one and no more.
+fn only_named(list: &[Node], name: &str) -> Option<usize> {
+    let mut named = (0..list.len()).filter(|&index| name_of(&list[index]).is_some_and(|one| one == name));
+    named.next().filter(|_| named.next().is_none())
+}
+
+fn no_element(source: &Source<'_>, place: &Place, list: &str, key: &str, elements: &[Node]) -> ScenarioError {
+    let names: Vec<String> = elements.iter().filter_map(name_of).collect();
+    if names.iter().filter(|name| *name == key).count() > 1 {
+        let message = format!("{list} has several elements {}", quoted(key));
+        return source.error(place, message, &format!("write its number, such as {list}.0"));
+    }
+    let numbers = match elements.len() {
         0 => format!("{list} is empty"),
         1 => format!("its only element is {list}.0"),
-        _ => format!("its elements are {list}.0 to {list}.{}", elements - 1),
+        more => format!("its elements are {list}.0 to {list}.{}", more - 1),
     };
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let near = nearest(key, &known).map_or_else(String::new, |name| format!("did you mean {list}.{name}? "));
+    let names = if known.is_empty() { String::new() } else { format!(", or by name: {}", listed(&known)) };
+    let remedy = format!("{near}{numbers}{names}");
     source.error(place, format!("{list} has no element {}", quoted(key)), &remedy)
 }
 
@@ -88,4 +117,70 @@ fn expand_short_form(node: &mut Node, path: &str) {
     let inner = node.clone();
     let entry = Entry { key: key.to_owned(), key_place: node.place.clone(), node: inner };
     node.value = Value::Map(Map { entries: vec![entry] });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Format, Scenario};
+
+    const PATH: &str = r#"
+duration = "1 s"
+[topology]
+kind = "graph"
+nodes = ["a", "b", "c"]
+[[topology.links]]
+from = "a"
+to = "b"
+rate = "1 Mbit/s"
+delay = "1 ms"
+[[topology.links]]
+name = "radio"
+from = "b"
+to = "c"
+rate = "2 Mbit/s"
+delay = "1 ms"
+[[flows]]
+name = "call"
+source = "a"
+sink = "c"
+transport = "reno"
+[[flows]]
+name = "back"
+source = "c"
+sink = "a"
+transport = "reno"
+"#;
+
+    fn with(key: &str, value: &str) -> Result<Scenario, String> {
+        read(PATH, key, value)
+    }
+
+    fn read(text: &str, key: &str, value: &str) -> Result<Scenario, String> {
+        let overrides = [(key.to_owned(), value.to_owned())];
+        Scenario::parse(text, Format::Toml, "test", &overrides).map_err(|error| error.to_string())
+    }
+
+    /// A link without a name of its own goes by its ends, as in the tables.
+    #[test]
+    fn elements_go_by_their_names() {
+        let rates = |key: &str| {
+            let scenario = with(key, "5 Mbit/s").unwrap();
+            [0, 1].map(|link: usize| scenario.plan().links[link].forward.rate.0 / 1_000_000)
+        };
+        assert_eq!(rates("topology.links.radio.rate"), [1, 5]);
+        assert_eq!(rates("topology.links.a-b.rate"), [5, 2]);
+        assert_eq!(rates("topology.links.1.rate"), [1, 5]);
+    }
+
+    #[test]
+    fn a_name_that_is_none_or_of_several_is_refused() {
+        let said = with("topology.links.radi.rate", "5 Mbit/s").unwrap_err();
+        assert!(said.contains("topology.links has no element \"radi\""), "{said}");
+        let remedy = "did you mean topology.links.radio? its elements are topology.links.0 to topology.links.1, \
+                      or by name: a-b, radio";
+        assert!(said.contains(remedy), "{said}");
+        let alike = PATH.replace("\"back\"", "\"call\"");
+        let said = read(&alike, "flows.call.transport", "vegas").unwrap_err();
+        assert!(said.contains("flows has several elements \"call\""), "{said}");
+    }
 }
