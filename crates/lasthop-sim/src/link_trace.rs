@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::scenario::ScenarioError;
 use crate::scenario::input_file::LONGEST_FILE;
-use crate::scenario::trace_file::{Found, Recording, Way, recognise};
+use crate::scenario::trace_file::{Found, Recording, Row, Way, recognise};
 
 /// Bytes of an opportunity where a file does not say it: a full packet, as Mahimahi's manual has it.
 pub const OPPORTUNITY: u32 = 1500;
@@ -212,8 +212,13 @@ impl LinkTrace {
                 "median_s": spans.get(spans.len() / 2).map(|span| seconds(*span)),
                 "longest": longest(&steps),
             });
-            summary["delay_s"] = spread_of(rows.iter().filter_map(|row| Some(seconds(row.delay?))));
-            summary["loss"] = spread_of(rows.iter().filter_map(|row| row.loss));
+            // A row holds until the next. How long the last one holds is not known: it has no weight.
+            let held: Vec<f64> = steps.iter().map(|step| seconds(step.1)).chain([0.0]).collect();
+            let of = |value: &dyn Fn(&Row) -> Option<f64>| {
+                spread_of(rows.iter().zip(&held).filter_map(|(row, &held)| Some((value(row)?, held))))
+            };
+            summary["delay_s"] = of(&|row| row.delay.map(seconds));
+            summary["loss"] = of(&|row| row.loss);
         }
         if length > Span::ZERO
             && let Some(mut rates) = self.bins(Span::from_secs(1))
@@ -367,16 +372,19 @@ fn spread(bits: &mut [f64], width: Span, step: Step) {
     }
 }
 
-/// Least, mean and largest of values, or nothing.
-fn spread_of(values: impl Iterator<Item = f64>) -> Value {
-    let values: Vec<f64> = values.collect();
+/// Least, mean over the time and largest of values that hold for some seconds each, or nothing. Where none holds for
+/// any time, all count alike.
+fn spread_of(values: impl Iterator<Item = (f64, f64)>) -> Value {
+    let values: Vec<(f64, f64)> = values.collect();
     if values.is_empty() {
         return Value::Null;
     }
+    let length: f64 = values.iter().map(|one| one.1).sum();
+    let weight = |held: f64| if length > 0.0 { held / length } else { 1.0 / values.len() as f64 };
     json!({
-        "min": values.iter().copied().fold(f64::INFINITY, f64::min),
-        "mean": values.iter().sum::<f64>() / values.len() as f64,
-        "max": values.iter().copied().fold(0.0, f64::max),
+        "min": values.iter().map(|one| one.0).fold(f64::INFINITY, f64::min),
+        "mean": values.iter().map(|&(value, held)| value * weight(held)).sum::<f64>(),
+        "max": values.iter().map(|one| one.0).fold(0.0, f64::max),
     })
 }
 
@@ -437,6 +445,15 @@ mod tests {
             // Within the millisecond of its last bit: less than a packet behind, and one step of 4 Mbit/s.
             assert!(given <= passed + 0.34 && given > passed - 1.34, "{millis}: {given} of {passed}");
         }
+    }
+
+    /// 10 ms for nine seconds and 20 ms for one are 11 ms in the mean; so is a loss of 0.1 and of 0, 0.09.
+    #[test]
+    fn means_are_over_the_time() {
+        let rows = "time_s,rate_mbit_s,delay_ms,loss\n0,1,10,0.1\n9,1,20,0\n10,1,99,1\n";
+        let summary = read("uneven", rows).summary();
+        let near = |key: &str, mean: f64| (summary[key]["mean"].as_f64().unwrap() - mean).abs() < 1e-12;
+        assert!(near("delay_s", 0.011) && near("loss", 0.09), "{summary}");
     }
 
     /// Opportunities become rates of intervals, and nothing is lost.

@@ -88,8 +88,9 @@ impl Layout {
 }
 
 const LAYOUTS: &str = "expected seconds and Mbit/s; a rate and its unit per second; a heading with Timestamp, \
-                       DL_bitrate and UL_bitrate; six columns of a log of downloads; or, for times at which packets \
-                       may leave, kind = \"mahimahi\"";
+                       DL_bitrate and UL_bitrate; six columns of a log of downloads; or, for a heading such as \
+                       time_s,rate_mbit_s, kind = \"csv\"; or, for times at which packets may leave, kind = \
+                       \"mahimahi\"";
 
 /// The bits per second of a unit.
 fn unit_of(unit: &str) -> Option<f64> {
