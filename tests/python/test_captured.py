@@ -113,6 +113,8 @@ def test_parameters_are_inside_their_intervals(tmp_path: Path, number: int) -> N
         if not inside(found[name], value)
     }
     assert not wrong, path
+    # None of these paths goes down: a full queue and losses by chance are no outages.
+    assert found["outages"] == [], path
     dropped = run.links["dropped_packets"].sum()
     assert found["lost"] <= max(dropped * 1.1, dropped + 2), path
     # Most is seen: of a transfer that lasts, the rate is known within a quarter.
@@ -340,6 +342,34 @@ def test_wrong_sources(tmp_path: Path, more: str, message: str) -> None:
     (tmp_path / "capture.pcap").write_text("no capture")
     with pytest.raises(lh.ScenarioError, match="it begins neither as pcap nor as pcapng does"):
         lh.Scenario.load(file)
+
+
+@pytest.mark.parametrize("at", ["senders", "router"])
+@pytest.mark.parametrize("transport", ["newreno", "cubic", "sack"])
+def test_outages_are_no_full_queue(tmp_path: Path, transport: str, at: str) -> None:
+    """Losses of a link that is down count as such, and the scenario has the outages at their times."""
+    path = drawn(7) | {"rate": 4, "loss": 0, "queue": 200, "transport": transport, "timestamps": "false"}
+    handoff = 'handoff = { at = ["4 s", "9 s"], outage = "1 s" }\n'
+    text = PATH.format(**path).replace("error = {", f"{handoff}error = {{", 1)
+    file = tmp_path / "path.toml"
+    file.write_text(text)
+    run = lh.run_seeds(lh.Scenario.load(file), [1], trace=True)[0]
+    run.write_pcapng(tmp_path / "capture.pcapng", at=at)
+    capture = Captured(tmp_path / "capture.pcapng")
+    found = capture.found["path"]
+    down = run.links["dropped_outage_packets"].sum()
+    assert len(found["outages"]) == 2
+    for one, begin in zip(found["outages"], (4, 9), strict=True):
+        assert begin - 0.1 < one["at_s"] < begin + 0.1
+        assert one["low_s"] <= 1.1
+        assert one["high_s"] >= 0.9
+    assert 0 < found["lost_in_outages"] <= down
+    # What is lost in an outage is mostly seen as such.
+    assert found["lost"] - found["lost_in_outages"] <= 0.2 * found["lost"]
+    out = tmp_path / "again.toml"
+    out.write_text(capture.scenario())
+    again = lh.run(lh.Scenario.load(out))
+    assert again.links["dropped_outage_packets"].sum() > 0
 
 
 def test_a_capture_of_one_direction_says_so(command: Callable[..., Result], tmp_path: Path) -> None:

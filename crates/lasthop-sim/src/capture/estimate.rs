@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::follow::{Followed, Loss, Sample, Step, follow};
+use super::follow::{Followed, Loss, Sample, Silence, Step, follow};
 use super::read::{Capture, Packet};
 
 /// Steps of a train that measures what the path sustains, and of one that measures it at its shortest.
@@ -18,6 +18,10 @@ const SHORT_TRAIN: usize = 4;
 const FULL: f64 = 0.7;
 /// Below this share of the range a queue has room.
 const HALF: f64 = 0.4;
+/// Transmissions in a row that must be lost in a silence, and packets that a queue that is served would have taken
+/// meanwhile: then the path was down.
+const DOWN_LOST: u64 = 3;
+const DOWN_PLACES: f64 = 4.0;
 /// Share of losses at a full queue from which on its length is taken for a limit.
 const MOSTLY: f64 = 0.8;
 /// Quantile of the standard normal distribution for 99 %.
@@ -55,6 +59,10 @@ pub struct Path {
     pub queue: Option<Figure>,
     /// Packets that were lost, and of these at a full queue as far as one can tell.
     pub lost: (u64, u64),
+    /// Packets that were lost while the path was down.
+    pub lost_in_outages: u64,
+    /// When the path was down: from when to when at least, and to when at most, in nanoseconds of the capture.
+    pub outages: Vec<(u64, u64, u64)>,
     /// Whether nearly all losses met a full queue.
     pub filled: bool,
     /// Losses in a row that met no full queue: their number and the longest.
@@ -116,7 +124,7 @@ pub fn estimate(capture: &Capture) -> Value {
         "from": chosen.from.to_string(),
         "to": chosen.to.to_string(),
         "flows": shown(capture, &flows, begin),
-        "path": shown_path(&path, &followed),
+        "path": shown_path(&path, &followed, begin),
     })
 }
 
@@ -422,6 +430,27 @@ fn judged<'l>(
     })
 }
 
+/// Whether the path was down in a silence. A queue that is full and served takes one packet for each that leaves.
+fn is_outage(silence: &Silence, packet_ns: f64) -> bool {
+    silence.lost >= DOWN_LOST && packet_ns > 0.0 && silence.least_ns as f64 > DOWN_PLACES * packet_ns
+}
+
+/// The outages of all connections; those that lie over one another are one.
+fn outages(followed: &[Followed], packet_ns: f64) -> Vec<(u64, u64, u64)> {
+    let silences = followed.iter().flat_map(|one| &one.silences).filter(|one| is_outage(one, packet_ns));
+    let mut all: Vec<_> =
+        silences.map(|one| (one.from_ns, one.from_ns + one.least_ns, one.from_ns + one.most_ns)).collect();
+    all.sort_unstable();
+    let mut merged: Vec<(u64, u64, u64)> = Vec::new();
+    for (from, least, most) in all {
+        match merged.last_mut().filter(|last| from <= last.2) {
+            Some(last) => (last.1, last.2) = (last.1.max(least), last.2.min(most).max(last.1.max(least))),
+            None => merged.push((from, least, most)),
+        }
+    }
+    merged
+}
+
 /// Losses by chance: at least those that met a queue with room, at most all, with what was perhaps repeated in vain.
 fn chance(path: &mut Path, followed: &[Followed]) {
     let packet_ns = path.rate.map_or(0.0, |rate| f64::from(path.full) * 8e9 / rate.value);
@@ -433,6 +462,10 @@ fn chance(path: &mut Path, followed: &[Followed]) {
         for (loss, met) in sides {
             let packets = u64::from(loss.packets);
             all += packets;
+            if loss.silence.is_some_and(|silence| is_outage(&one.silences[silence], packet_ns)) {
+                path.lost_in_outages += packets;
+                continue;
+            }
             if met != Met::Full {
                 elsewhere.push(*loss);
             }
@@ -445,14 +478,15 @@ fn chance(path: &mut Path, followed: &[Followed]) {
         path.runs = (path.runs.0 + number, path.runs.1.max(longest));
     }
     path.lost = (all, full);
+    path.outages = outages(followed, packet_ns);
     path.filled = surely_full > 0 && surely_full as f64 > MOSTLY * beyond_doubt as f64;
     if path.data == 0 {
         return;
     }
     let sent = (path.data + beyond_doubt) as f64;
     // Where nothing met a queue with room there is no sign of chance.
-    let value = if proven == 0 { 0.0 } else { (all - full) as f64 / sent };
-    let most = all + path.in_vain.1;
+    let value = if proven == 0 { 0.0 } else { (all - full - path.lost_in_outages) as f64 / sent };
+    let most = all - path.lost_in_outages + path.in_vain.1;
     let (low, high) = (wilson(proven as f64, sent).0, wilson(most as f64, sent).1);
     path.loss = Some(Figure { value: value.max(low), low, high: Some(high) });
 }
@@ -484,7 +518,13 @@ fn runs(mut losses: Vec<Loss>) -> (u64, u64) {
     (number, longest)
 }
 
-fn shown_path(path: &Path, followed: &[Followed]) -> Value {
+fn shown_path(path: &Path, followed: &[Followed], begin: u64) -> Value {
+    let after = |ns: u64| ns.saturating_sub(begin) as f64 / 1e9;
+    let outage = |&(from, least, most): &(u64, u64, u64)| {
+        let (at, low, high) = (after(from), after(least) - after(from), after(most) - after(from));
+        json!({ "at_s": at, "low_s": low, "high_s": high })
+    };
+    let outages: Vec<Value> = path.outages.iter().map(outage).collect();
     let figure = |figure: Option<Figure>| figure.map_or(Value::Null, Figure::json);
     json!({
         "rate_bit_s": figure(path.rate),
@@ -495,6 +535,8 @@ fn shown_path(path: &Path, followed: &[Followed]) -> Value {
         "data_packets": path.data,
         "lost": path.lost.0,
         "lost_at_full_queue": path.lost.1,
+        "lost_in_outages": path.lost_in_outages,
+        "outages": outages,
         "loss_runs": path.runs.0,
         "longest_run": path.runs.1,
         "reordered": path.reordered,

@@ -3,7 +3,7 @@
 //!
 //! Data are those of the direction with more payload. Sequence numbers are counted from the first one seen.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::read::{Packet, Tcp};
 
@@ -15,6 +15,9 @@ const DUPLICATES: u32 = 3;
 const HELD_BACK: u64 = 2;
 /// Most timestamps that are remembered for the echo.
 const MOST_STAMPS: usize = 4_096;
+/// Most timeouts that are looked at, and of each the segments that were sent last.
+const MOST_FLIGHTS: usize = 4_096;
+const MOST_SEGMENTS: usize = 256;
 
 /// Bytes that came through at a time; `breaks` where what came before has nothing to do with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,20 @@ pub(super) struct Loss {
     pub(super) rtt_ns: Option<u64>,
     /// Whether it was missing beyond doubt: a hole, or the next byte that the receiver had asked for again.
     pub(super) sure: bool,
+    /// The silence of [`Followed::silences`] in which it was lost, if it was in one.
+    pub(super) silence: Option<usize>,
+}
+
+/// A time in which all that was sent was lost and the receiver said nothing, until a timer of the sender ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Silence {
+    /// When the first packet was sent that was lost in it.
+    pub(super) from_ns: u64,
+    /// From then until the last packet was sent that was lost in it, and until the first that was not.
+    pub(super) least_ns: u64,
+    pub(super) most_ns: u64,
+    /// Transmissions that were lost in it.
+    pub(super) lost: u64,
 }
 
 /// A round trip of one side.
@@ -68,6 +85,7 @@ pub(super) struct Followed {
     pub(super) in_vain: u64,
     pub(super) perhaps_in_vain: u64,
     pub(super) reordered: u64,
+    pub(super) silences: Vec<Silence>,
     /// Payload that arrived here, and payload that was acknowledged here.
     pub(super) arrived: Vec<Step>,
     pub(super) acked: Vec<Step>,
@@ -94,6 +112,17 @@ struct Repeat {
     /// Whether it seems so: the ACK that covered it was for an older segment, and for more than a receiver may hold
     /// back. One that merges what it receives, or ACKs that were lost, look the same.
     perhaps: bool,
+    /// The flight of [`State::flights`] that it belongs to.
+    flight: Option<usize>,
+}
+
+/// What was under way when the timer of the sender ran out: begin and end of each segment, and when it was sent.
+struct Flight {
+    segments: Vec<(u64, u64, u64)>,
+    /// When the oldest segment was repeated; nothing was heard between these times.
+    again: Vec<u64>,
+    /// When the receiver was heard last before them.
+    heard_ns: u64,
 }
 
 /// Sequence numbers as places in the stream: offsets from the first byte.
@@ -144,6 +173,10 @@ struct State {
     stamps: BTreeMap<u32, u64>,
     last_ahead: Option<u64>,
     last_behind: Option<u64>,
+    /// When the receiver was heard last, and the longest round trip to it.
+    heard_ns: u64,
+    longest_ns: u64,
+    flights: Vec<Flight>,
 }
 
 /// Follows the packets of one connection, in the order of time. `forward` is the way of its data.
@@ -172,7 +205,7 @@ pub(super) fn follow<'p>(packets: impl Iterator<Item = &'p Packet>, forward: boo
     for (begin, (end, noticed, rtt_ns)) in std::mem::take(&mut state.holes) {
         if state.shown.end_ns - noticed > wait.unwrap_or(REORDERED_NS) {
             let packets = state.packets_in(begin, end);
-            state.shown.before.push(Loss { begin, end, packets, rtt_ns, sure: true });
+            state.shown.before.push(Loss { begin, end, packets, rtt_ns, sure: true, silence: None });
         }
     }
     state.judge_repeats();
@@ -270,7 +303,7 @@ impl State {
             if packet.at_ns - noticed <= half.min(REORDERED_NS) {
                 self.shown.reordered += 1;
             } else {
-                self.shown.before.push(Loss { begin, end, packets: 1, rtt_ns, sure: true });
+                self.shown.before.push(Loss { begin, end, packets: 1, rtt_ns, sure: true, silence: None });
             }
             return;
         }
@@ -281,6 +314,10 @@ impl State {
         for waiting in self.waiting.iter_mut().filter(|one| one.end > begin && one.end <= end) {
             waiting.again = true;
         }
+        let flight = self.flight_of(packet.at_ns, (begin, end), has);
+        // A packet that was sent again after a silence met no queue of this connection.
+        let again = self.latest.get(&begin).is_some_and(|&place| self.repeats[place].flight.is_some());
+        let rtt_ns = self.last_ahead.filter(|_| !again);
         let place = self.repeats.len();
         if !has {
             self.open.entry(end).or_default().push(place);
@@ -290,13 +327,68 @@ impl State {
         }
         self.latest.insert(begin, place);
         self.repeats.push(Repeat {
-            loss: Loss { begin, end, packets: 1, rtt_ns: self.last_ahead, sure },
+            loss: Loss { begin, end, packets: 1, rtt_ns, sure, silence: None },
             at_ns: packet.at_ns,
             stamp: tcp.times.map(|times| times.0),
             answered_ns: None,
             in_vain: has,
             perhaps: false,
+            flight,
         });
+    }
+
+    /// The flight that a repeated segment belongs to. The oldest one that is repeated after a silence longer than any
+    /// round trip begins another, if the receiver did not ask for it.
+    fn flight_of(&mut self, at_ns: u64, (begin, end): (u64, u64), has: bool) -> Option<usize> {
+        let silent = at_ns.saturating_sub(self.heard_ns) > self.longest_ns.max(REORDERED_NS);
+        if silent && !has && begin == self.acked && self.duplicates == 0 && self.longest_ns > 0 {
+            let full = self.flights.len() == MOST_FLIGHTS;
+            match self.flights.last_mut() {
+                // Nothing was heard since the last time.
+                Some(last) if last.heard_ns == self.heard_ns => last.again.push(at_ns),
+                _ if full => return None,
+                _ => {
+                    let mut from = self.acked;
+                    let segment = |one: &Waiting| (std::mem::replace(&mut from, one.end), one.end, one.at_ns);
+                    let early = self.waiting.len().saturating_sub(MOST_SEGMENTS);
+                    let segments = self.waiting.iter().map(segment).skip(early).collect();
+                    self.flights.push(Flight { segments, again: vec![at_ns], heard_ns: self.heard_ns });
+                }
+            }
+        }
+        let last = self.flights.last()?;
+        let (first, until) = (last.segments.first()?.0, last.segments.last()?.1);
+        (first <= begin && end <= until).then(|| self.flights.len() - 1)
+    }
+
+    /// The silences: what was sent last of a flight, up to its end, was lost without an exception. What was sent
+    /// before may have arrived, and its acknowledgements been lost.
+    fn judge_flights(&mut self) {
+        let mut lost = vec![BTreeSet::new(); self.flights.len()];
+        for loss in &self.shown.after {
+            if let Some(flight) = loss.silence {
+                lost[flight].insert(loss.end);
+            }
+        }
+        let mut begins = vec![None; self.flights.len()];
+        for ((flight, lost), begin) in self.flights.iter().zip(&lost).zip(&mut begins) {
+            let tail = flight.segments.iter().rev().take_while(|segment| lost.contains(&segment.1));
+            let tail: Vec<_> = tail.collect();
+            let [latest, ..] = tail[..] else { continue };
+            let (first, [before @ .., passed]) = (tail[tail.len() - 1], &flight.again[..]) else { continue };
+            *begin = Some((first.0, self.shown.silences.len()));
+            let last = before.last().map_or(latest.2, |&again| again.max(latest.2));
+            self.shown.silences.push(Silence {
+                from_ns: first.2,
+                least_ns: last - first.2,
+                most_ns: passed - first.2,
+                lost: (tail.len() + before.len()) as u64,
+            });
+        }
+        for loss in &mut self.shown.after {
+            let silence = loss.silence.and_then(|flight| begins[flight]);
+            loss.silence = silence.filter(|&(begin, _)| loss.begin >= begin).map(|(_, place)| place);
+        }
     }
 
     fn is_sacked(&self, begin: u64, end: u64) -> bool {
@@ -340,13 +432,15 @@ impl State {
                 self.shown.in_vain += 1;
                 self.shown.perhaps_in_vain += 1;
             } else {
-                self.shown.after.push(repeat.loss);
+                self.shown.after.push(Loss { silence: repeat.flight, ..repeat.loss });
             }
         }
+        self.judge_flights();
     }
 
     fn answer(&mut self, packet: &Packet, tcp: Tcp) {
         self.ends_handshake(packet.at_ns, false, 60);
+        self.heard_ns = packet.at_ns;
         if !tcp.has_ack {
             return;
         }
@@ -392,7 +486,7 @@ impl State {
         {
             let prompt = ack - self.acked > u64::from(self.shown.full.1);
             self.shown.ahead.push(Sample { at_ns, bytes, rtt_ns: rtt, prompt });
-            self.last_ahead = Some(rtt);
+            (self.last_ahead, self.longest_ns) = (Some(rtt), self.longest_ns.max(rtt));
         }
         let step = Step { at_ns, bytes: ack - self.acked, breaks: !clean };
         self.shown.acked.push(step);
@@ -502,5 +596,27 @@ mod tests {
         let sent = [data(30, 0, None), data(31, 1, None), data(330, 0, None), ack(370, 2, None)];
         assert_eq!(told(&sent), (1, 0));
         assert_eq!(told(&[&sent[..], &[packet(372, false, 0, twice)]].concat()), (0, 1));
+    }
+
+    /// Five segments 10 ms apart of which the link takes the first; then it is down. The timer repeats the second at
+    /// 500 ms, which is lost as well, and at 1500 ms, which passes.
+    #[test]
+    fn a_silence_takes_all_that_is_sent() {
+        let sent: Vec<Packet> =
+            (0..5).map(|number| data(30 + 10 * u64::from(number), number, None)).collect();
+        let timer = [ack(50, 1, None), data(500, 1, None), data(1500, 1, None), ack(1520, 2, None)];
+        let rest = (2..5).flat_map(|number| {
+            let at = 1500 + 20 * u64::from(number);
+            [data(at, number, None), ack(at + 20, number + 1, None)]
+        });
+        let all = [handshake(), sent, timer.to_vec(), rest.collect()].concat();
+        let found = follow(all.iter(), true);
+        let milli = |ns: u64| ns / MILLI;
+        let silences: Vec<_> = (found.silences.iter())
+            .map(|one| (milli(one.from_ns), milli(one.least_ns), milli(one.most_ns), one.lost))
+            .collect();
+        assert_eq!(silences, [(40, 460, 1460, 5)]);
+        assert_eq!(found.after.len(), 5);
+        assert!(found.after.iter().all(|loss| loss.silence == Some(0)), "{:?}", found.after);
     }
 }

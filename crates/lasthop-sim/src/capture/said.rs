@@ -123,9 +123,18 @@ pub fn figures(found: &Value) -> Vec<Row> {
         let (lost, full) = (count(path, "lost"), count(path, "lost_at_full_queue"));
         let full =
             if lost > 0 { format!(", {} of them at a full queue", whole(full)) } else { String::new() };
-        let text = format!("{} of {} packets{full}", whole(lost), whole(count(path, "data_packets")));
+        let down = if outages(path).is_empty() {
+            String::new()
+        } else {
+            format!(", {} in outages", whole(count(path, "lost_in_outages")))
+        };
+        let text = format!("{} of {} packets{full}{down}", whole(lost), whole(count(path, "data_packets")));
         let (runs, longest) = (whole(count(path, "loss_runs")), whole(count(path, "longest_run")));
         rows.push(row("lost", (text, format!("else {runs} times, at most {longest} in a row"))));
+    }
+    if let Some((length, surely)) = outage(path) {
+        let text = format!("{}, about {} long", whole(outages(path).len() as u64), quantity(length, "s"));
+        rows.push(row("outages", (text, surely)));
     }
     if count(path, "reordered") > 0 {
         rows.push(row("reordered", (packets(count(path, "reordered")), String::new())));
@@ -140,6 +149,24 @@ pub fn figures(found: &Value) -> Vec<Row> {
         rows.push(row("repeated in vain", (packets(count(path, "repeated_in_vain")), surely)));
     }
     rows
+}
+
+/// The times in which the path was down, as `estimate` has them.
+fn outages(path: &Value) -> &[Value] {
+    path["outages"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// How long an outage lasted, in seconds: the median of the middles of their intervals; and in words what is sure.
+fn outage(path: &Value) -> Option<(f64, String)> {
+    let found = outages(path);
+    let mut middles: Vec<f64> =
+        found.iter().map(|one| f64::midpoint(f64_at(one, "low_s"), f64_at(one, "high_s"))).collect();
+    middles.sort_by(f64::total_cmp);
+    let (&lower, &upper) = (middles.get(middles.len().checked_sub(1)? / 2)?, middles.get(middles.len() / 2)?);
+    let low = found.iter().map(|one| f64_at(one, "low_s")).fold(f64::INFINITY, f64::min);
+    let high = found.iter().map(|one| f64_at(one, "high_s")).fold(0.0, f64::max);
+    let surely = format!("each between {} and {}", quantity(low, "s"), quantity(high, "s"));
+    Some((f64::midpoint(lower, upper), surely))
 }
 
 /// Connections with most payload first: their numbers.
@@ -231,7 +258,18 @@ fn link(path: &Value) -> Vec<String> {
         format!("queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }}  # {surely}")
     });
     lines.push(error(path));
+    lines.extend(handoff(path));
     lines
+}
+
+/// The outages as those of a scenario, which have one length and do not touch.
+fn handoff(path: &Value) -> Option<String> {
+    let (length, surely) = outage(path)?;
+    let begins: Vec<f64> = outages(path).iter().map(|one| f64_at(one, "at_s")).collect();
+    let length = begins.windows(2).map(|pair| 0.9 * (pair[1] - pair[0])).fold(length, f64::min);
+    let times: Vec<String> = begins.iter().map(|at| format!("\"{} s\"", digits(*at, 6))).collect();
+    let (times, length) = (times.join(", "), digits(length * 1e3, 4));
+    Some(format!("handoff = {{ at = [{times}], outage = \"{length} ms\" }}  # {surely}"))
 }
 
 fn error(path: &Value) -> String {
@@ -244,9 +282,9 @@ fn error(path: &Value) -> String {
         let most = digits(f64_at(loss, "high"), 3);
         return format!("# No loss is by chance for certain; their share is at most {most}.");
     }
-    let (lost, full, runs) =
-        (f64_at(path, "lost"), f64_at(path, "lost_at_full_queue"), f64_at(path, "loss_runs"));
-    let mean_run = (lost - full) / runs.max(1.0);
+    let (lost, runs) = (f64_at(path, "lost"), f64_at(path, "loss_runs"));
+    let by_chance = lost - f64_at(path, "lost_at_full_queue") - f64_at(path, "lost_in_outages");
+    let mean_run = by_chance / runs.max(1.0);
     let surely = figure(loss, "share").1;
     let said = format!("{surely}; {lost} of {} packets were lost", count(path, "data_packets"));
     let share = digits(share, 4);
@@ -332,6 +370,7 @@ fn measures(found: &Value) -> Vec<Measure> {
         ("95 % of RTTs below", "s", path["loaded_rtt_s"]["p95"].as_f64(), TIME),
         ("queue", "B", value(&path["queue_bytes"]), SIZE),
         ("packets lost", "share", share("lost"), SIZE),
+        ("packets lost in outages", "share", share("lost_in_outages"), SIZE),
         ("packets repeated in vain", "share", share("repeated_in_vain"), SIZE),
         ("packets reordered", "share", share("reordered"), SIZE),
     ]
@@ -437,6 +476,24 @@ mod tests {
         ] {
             assert!(written.text.contains(part), "{part} is not in {}", written.text);
         }
+    }
+
+    #[test]
+    fn outages_are_told_and_written() {
+        let mut found = found();
+        found["path"]["lost_in_outages"] = json!(30);
+        found["path"]["outages"] = json!([
+            { "at_s": 2.0, "low_s": 0.8, "high_s": 1.2 },
+            { "at_s": 3.0, "low_s": 0.9, "high_s": 1.3 },
+        ]);
+        let rows = figures(&found);
+        let of = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+        assert!(of("lost").value.ends_with("4 of them at a full queue, 30 in outages"));
+        let told = (of("outages").value.as_str(), of("outages").surely.as_str());
+        assert_eq!(told, ("2, about 1.05 s long", "each between 800 ms and 1.30 s"));
+        // They would touch: the first is over before the second begins.
+        let line = "handoff = { at = [\"2 s\", \"3 s\"], outage = \"900 ms\" }";
+        assert!(scenario(&found, "").text.contains(line));
     }
 
     #[test]
