@@ -18,6 +18,7 @@ import datetime as dt
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import struct
@@ -41,7 +42,7 @@ DUMBBELL = ROOT / "scenarios" / "lossy-last-hop.toml"
 RUNS = 5
 
 #: Letters of all cases: (a) to (e) lie in `SCENARIOS`, (f) and (p) are made here, the others are `TWINS`.
-CASES = "abcdefghijklmnopq"
+CASES = "abcdefghijklmnopqr"
 
 #: How much of a case `--quick` simulates: its outages have room, and in the large ones all flows have begun.
 QUICK_DURATION_S = 6.0
@@ -103,6 +104,18 @@ Case (f): stations of 802.11b at 11 Mbit/s with FTP up over an access point, {du
 ns-2's `Mac/802_11` without RTS; CPU time of the event loop per packet-hop, medians of {runs} runs that
 alternate. A packet-hop is a packet over the air once, however often it was repeated. Aim with {first}
 stations: {aim:g} ns.
+"""
+
+#: Scenarios of case (r), the connections in each, and the CPU seconds that they may take.
+STACKS: dict[str, tuple[str, int, float]] = {
+    "one": ("a connection, 10 Mbit/s, 60 s", 1, 0.2),
+    "many": ("1,000 connections, 1 Gbit/s, 20 s", 1000, 60.0),
+}
+
+STACKS_HEADING = """## Real stacks
+
+Case (r): bulk transfers of quinn (CUBIC), both ends with TLS, over one link of 20 ms: CPU time of the whole
+process, of which 0.03 s are start-up, and per datagram that an end sent; medians of {runs} runs.
 """
 
 TRANSFERS_HEADING = """## Many transfers, and captures
@@ -217,10 +230,15 @@ def say(text: str) -> None:
 
 def build_lasthop() -> Path:
     """Build the benchmark's program and return its path."""
-    command = ["cargo", "build", "--release", "--locked", "--bin", "lasthop-bench", "--message-format=json"]
+    return build("lasthop-bench")
+
+
+def build(program: str) -> Path:
+    """Build a program of the tree and return its path."""
+    command = ["cargo", "build", "--release", "--locked", "--bin", program, "--message-format=json"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit("bench: cargo could not build lasthop-bench")
+        raise SystemExit(f"bench: cargo could not build {program}")
     messages = [json.loads(line) for line in done.stdout.splitlines()]
     return next(Path(message["executable"]) for message in messages if message.get("executable"))
 
@@ -404,6 +422,30 @@ def transfers_part(program: Path, runs: int, *, quick: bool = False) -> str:
         f"| (p) 100,000 transfers | {work} | {ours.cpu_s:.1f} s | {most_s:g} s | {memory} |",
         f"| a capture read | 1,000,000 packets | {read_s:.2f} s | {CAPTURE_AIM_S:g} s | - | - |",
     ]
+    return "\n".join(lines) + "\n"
+
+
+def stacks_part(runs: int, *, quick: bool = False) -> str:
+    """Time quinn over a link; return its part of the page."""
+    program = build("lasthop-stacks")
+    lines = [
+        STACKS_HEADING.format(runs=runs),
+        "| case | datagrams | CPU time | aim | per datagram |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, (title, connections, aim_s) in STACKS.items():
+        scenario = SCENARIOS / "stacks" / f"{name}.toml"
+        some = min(connections, 10) if quick else connections
+        words = ["--from", "server", "--to", "phone", "--connections", str(some)]
+        made = [process.run([str(program), str(scenario), *words]) for _ in range(runs)]
+        spent_s = statistics.median(cost.cpu_s for _, cost in made)
+        found = re.search(r"^datagrams of both ends: (\d+)$", made[0][0], re.MULTILINE)
+        if found is None:
+            raise SystemExit("bench: lasthop-stacks did not say how much was sent")
+        datagrams = int(found[1])
+        say(f"  (r) {title}: {spent_s:.3f} s")
+        each = f"{1e6 * spent_s / datagrams:.2f} µs"
+        lines.append(f"| (r) {title} | {datagrams:,} | {spent_s:.3g} s | {aim_s:g} s | {each} |")
     return "\n".join(lines) + "\n"
 
 
@@ -666,7 +708,9 @@ def rivals(cases: str, runs: int, *, quick: bool = False) -> None:
     twins = twins_part(program, cases, runs, quick=quick) if set(cases) & set(TWINS) else ""
     cells = cells_part(program, runs, quick=quick) if "f" in cases else ""
     transfers = transfers_part(program, runs, quick=quick) if "p" in cases else ""
-    print("\n".join(part for part in (table(rows) if rows else "", twins, cells, transfers) if part))
+    stacks = stacks_part(runs, quick=quick) if "r" in cases else ""
+    shown = (table(rows) if rows else "", twins, cells, transfers, stacks)
+    print("\n".join(part for part in shown if part))
     if not set(cases) >= set(CASES):
         return
     if quick:
@@ -683,7 +727,7 @@ def rivals(cases: str, runs: int, *, quick: bool = False) -> None:
             rivals=versions,
         )
         write(
-            "\n".join((introduction, table(rows), twins, cells, transfers)),
+            "\n".join((introduction, table(rows), twins, cells, transfers, stacks)),
             senders_part(program, runs),
         )
 

@@ -41,7 +41,7 @@ PATHS = [
 def test_every_letter_has_a_case() -> None:
     """And every file belongs to a letter."""
     plain = {path.name[0] for path in RUN.SCENARIOS.glob("*.toml")}
-    assert plain | set(RUN.TWINS) | {"f", "p"} == set(RUN.CASES)
+    assert plain | set(RUN.TWINS) | {"f", "p", "r"} == set(RUN.CASES)
     assert {path.stem for path in (RUN.SCENARIOS / "twins").glob("*.toml")} == set(TWINS) | {
         "p-short-transfers"
     }

@@ -23,6 +23,9 @@ fn a_transfer_says_when_it_ended() {
     let done = run(&["scenarios/single-flow.toml", "--bytes", "100000", "--connections", "2"]);
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(text.contains("connection 2: the last byte arrived after "), "{text}");
+    // 100,000 bytes in datagrams of at most 1452 bytes, twice, and at least half as many ACKs.
+    let sent = text.lines().find_map(|line| line.strip_prefix("datagrams of both ends: ")).unwrap();
+    assert!((170..600).contains(&sent.parse::<u32>().unwrap()), "{text}");
 }
 
 /// Place and remedy, and exit code 2.

@@ -45,11 +45,7 @@ fn main() -> ExitCode {
         print!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let done = if words == ["--table"] {
-        table::page().map_err(|error| error.to_string())
-    } else {
-        order(&words).and_then(|order| run(&order))
-    };
+    let done = if words == ["--table"] { table::page() } else { order(&words).and_then(|order| run(&order)) };
     match done {
         Ok(text) => {
             print!("{text}");
@@ -170,6 +166,8 @@ fn shown(started: Started, congestion: &str, measured: Span) -> String {
         .iter()
         .map(|connection| (run.report(connection.sender), run.report(connection.receiver)))
         .collect();
+    let ends = connections.iter().flat_map(|connection| [connection.sender, connection.receiver]);
+    let datagrams: u64 = ends.map(|end| run.sent(end).0).sum();
     let summary = run.finish().summary;
     let millis = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |s| format!("{:.1} ms", s * 1e3));
     let rate = |bit_s: f64| format!("{:.3} Mbit/s", bit_s / 1e6);
@@ -217,6 +215,7 @@ fn shown(started: Started, congestion: &str, measured: Span) -> String {
             "-".to_owned(),
         ]);
     }
+    notes.push(format!("datagrams of both ends: {datagrams}"));
     let mut text = aligned(&lines);
     for note in notes.into_iter().chain(failures.into_iter().map(|failure| format!("ended: {failure}"))) {
         text.push_str(&note);

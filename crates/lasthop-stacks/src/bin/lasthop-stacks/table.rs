@@ -3,20 +3,37 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lasthop::{Link, Network, Path, Time};
-use lasthop_stacks::Run;
-use lasthop_stacks::quinn::{self, Congestion, Settings};
+use lasthop::{Link, Path};
+use lasthop_net::trace::Recording;
+use lasthop_sim::run::Progress;
+use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_stacks::scenario::run;
 
 /// Of a full datagram on the wire, what is data: quinn's 1417 of 1480 bytes, and 1448 of 1500 of our TCP, which has
 /// timestamps.
 const DATA_OF_QUINN: f64 = 1417.0 / 1480.0;
 const DATA_OF_TCP: f64 = 1448.0 / 1500.0;
 const SECONDS: u64 = 60;
-const SEEDS: u64 = 2;
+const SEEDS: u64 = 5;
+/// Student's t for a 95 % interval with that many less one degrees of freedom.
+const T: f64 = 2.776;
 
-/// Controllers of quinn and the preset of ours that is set beside each.
-const PAIRS: [(Congestion, &str); 3] =
-    [(Congestion::NewReno, "sack"), (Congestion::Cubic, "cubic"), (Congestion::Bbr, "bbr")];
+/// A controller of quinn, the same law of ours as quinn drives it, and that law over our TCP.
+struct Trio {
+    own: &'static str,
+    ours_in_quinn: Option<&'static str>,
+    ours: &'static str,
+}
+
+const TRIOS: [Trio; 3] = [
+    Trio {
+        own: "newreno",
+        ours_in_quinn: Some("lasthop:reno"),
+        ours: "{ preset = \"sack\", byte_counting = true }",
+    },
+    Trio { own: "cubic", ours_in_quinn: Some("lasthop:cubic"), ours: "\"cubic\"" },
+    Trio { own: "bbr", ours_in_quinn: None, ours: "\"bbr\"" },
+];
 
 fn link(mbit_s: u64, delay_ms: u32, packets: u32) -> Link {
     Link::new(mbit_s * 1_000_000).delay_ms(delay_ms).queue_packets(packets)
@@ -27,12 +44,25 @@ fn lossy(link: Link, probability: f64) -> Link {
     link.loss(probability).key("reverse", "{ error = \"none\" }")
 }
 
-fn paths() -> Vec<(&'static str, Link)> {
+/// A path of the tables: its name, its link, and how much is transferred over it, if there is an end.
+struct Case {
+    name: &'static str,
+    link: Link,
+    bytes: Option<u64>,
+}
+
+fn cases() -> Vec<Case> {
     let plain = || link(10, 20, 50);
-    let red = |mark: bool| format!("{{ kind = \"codel\", limit = \"200 packets\", ecn = {mark} }}");
-    let codel = |mark| Link::new(10_000_000).delay_ms(20).key("queue", &red(mark));
-    let handoff = "{ at = [\"10 s\", \"20 s\", \"30 s\", \"40 s\", \"50 s\"], outage = \"300 ms\" }";
-    vec![
+    let codel = |mark: bool| {
+        let queue = format!("{{ kind = \"codel\", limit = \"200 packets\", ecn = {mark} }}");
+        Link::new(10_000_000).delay_ms(20).key("queue", &queue)
+    };
+    let outages = |times: &str, outage: &str| {
+        plain().key("handoff", &format!("{{ at = [{times}], outage = \"{outage}\" }}"))
+    };
+    let bursts = "{ kind = \"gilbert-elliott\", packet_error_rate = 0.01, mean_burst = 5 }";
+    let bursty = plain().key("error", bursts).key("reverse", "{ error = \"none\" }");
+    let endless = [
         ("10 Mbit/s, 20 ms, 50 packets", plain()),
         ("queue of 10 packets", link(10, 20, 10)),
         ("queue of 300 packets", link(10, 20, 300)),
@@ -43,12 +73,25 @@ fn paths() -> Vec<(&'static str, Link)> {
         ("0.1 % lost", lossy(plain(), 0.001)),
         ("1 % lost", lossy(plain(), 0.01)),
         ("5 % lost", lossy(plain(), 0.05)),
+        ("1 % lost, delay 100 ms", lossy(link(10, 100, 170), 0.01)),
+        ("1 % lost, five in a row", bursty),
         ("reordered within 1 ms", plain().reorder_within(Duration::from_millis(1))),
         ("reordered within 10 ms", plain().reorder_within(Duration::from_millis(10))),
         ("CoDel, drops", codel(false)),
         ("CoDel, marks", codel(true)),
-        ("outages of 0.3 s every 10 s", plain().key("handoff", handoff)),
-    ]
+        (
+            "outages of 0.3 s every 10 s",
+            outages("\"10 s\", \"20 s\", \"30 s\", \"40 s\", \"50 s\"", "300 ms"),
+        ),
+        ("outages of 2 s every 20 s", outages("\"20 s\", \"40 s\"", "2 s")),
+    ];
+    let files = [
+        ("a transfer of 100 kB", plain(), 100_000),
+        ("a transfer of 1 MB, 1 % lost", lossy(plain(), 0.01), 1_000_000),
+    ];
+    let of = |(name, link)| Case { name, link, bytes: None };
+    let of_file = |(name, link, bytes)| Case { name, link, bytes: Some(bytes) };
+    endless.into_iter().map(of).chain(files.into_iter().map(of_file)).collect()
 }
 
 /// What a run gave: goodput in Mbit/s, one-way delay in ms (mean), share of packets that the sender repeated in %.
@@ -59,88 +102,102 @@ struct Figures {
     repeated: f64,
 }
 
-fn scenario(link: Link, flow: Option<&str>) -> String {
-    let path = Path::new(["server", "phone"]).link(link).duration(Duration::from_secs(SECONDS));
-    let flow = flow.map_or(String::new(), |transport| {
-        format!("\n[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"{transport}\"\nstart = \"0 s\"\n")
-    });
-    path.to_toml() + &flow
-}
-
-fn of_quinn(link: Link, congestion: &Congestion, seed: u64) -> Result<Figures, lasthop::Error> {
-    let mut run = Run::new(Network::from_toml(&scenario(link, None), seed)?, seed);
-    let settings = Settings { congestion: congestion.clone(), bytes: None };
-    let connection = run.connect("server", "phone", |ends| quinn::pair(&settings, ends))?;
-    run.until(Time::MAX);
-    let (sent, received) = (run.report(connection.sender), run.report(connection.receiver));
-    let (datagrams, _) = run.sent(connection.sender);
-    let summary = run.finish().summary;
+/// A run of one flow of this transport. A transfer's goodput is over the time to its completion.
+fn figures(case: &Case, transport: &str, seed: u64) -> Result<Figures, String> {
+    let path = Path::new(["server", "phone"]).link(case.link.clone()).duration(Duration::from_secs(SECONDS));
+    let traffic = case
+        .bytes
+        .map_or(String::new(), |bytes| format!("traffic = {{ kind = \"ftp\", bytes = \"{bytes} B\" }}\n"));
+    let text = format!(
+        "{}\n[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = {transport}\nstart = \"0 s\"\n{traffic}",
+        path.to_toml()
+    );
+    let scenario = Scenario::parse(&text, Format::Toml, case.name, &[]).map_err(|error| error.to_string())?;
+    let run = run(scenario.plan(), seed, Recording::default(), &Progress::default());
+    let summary = run.map_err(|error| format!("{}: {error}", case.name))?.summary;
     let flow = &summary.flows[0];
+    let goodput = match (case.bytes, flow.completion_s) {
+        (Some(bytes), Some(seconds)) => bytes as f64 * 8.0 / seconds,
+        _ => flow.goodput_bit_s,
+    };
     Ok(Figures {
-        goodput: received.delivered_bytes as f64 * 8.0 / SECONDS as f64 / 1e6,
-        delay: flow.delay_mean_s.unwrap_or(f64::NAN) * 1e3,
-        repeated: sent.lost_packets.unwrap_or(0) as f64 / datagrams as f64 * 100.0,
-    })
-}
-
-fn of_ours(link: Link, transport: &str, seed: u64) -> Result<Figures, lasthop::Error> {
-    let mut network = Network::from_toml(&scenario(link, Some(transport)), seed)?;
-    network.next_event(Time::MAX);
-    let summary = network.finish().summary;
-    let flow = &summary.flows[0];
-    Ok(Figures {
-        goodput: flow.goodput_bit_s / 1e6,
+        goodput: goodput / 1e6,
         delay: flow.delay_mean_s.unwrap_or(f64::NAN) * 1e3,
         repeated: flow.retransmitted_packets as f64 / flow.packets_sent as f64 * 100.0,
     })
 }
 
-/// Means over the seeds.
-fn mean(of: impl Fn(u64) -> Result<Figures, lasthop::Error>) -> Result<Figures, lasthop::Error> {
-    let mut sum = Figures::default();
-    for seed in 1..=SEEDS {
-        let one = of(seed)?;
-        sum.goodput += one.goodput / SEEDS as f64;
-        sum.delay += one.delay / SEEDS as f64;
-        sum.repeated += one.repeated / SEEDS as f64;
+/// Over the seeds.
+struct Sample(Vec<Figures>);
+
+impl Sample {
+    fn of(case: &Case, transport: &str) -> Result<Sample, String> {
+        (1..=SEEDS).map(|seed| figures(case, transport, seed)).collect::<Result<_, _>>().map(Sample)
     }
-    Ok(sum)
+
+    fn mean(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        self.0.iter().map(of).sum::<f64>() / self.0.len() as f64
+    }
+
+    /// How much more it carries than another, of what headers leave, in %: mean of the pairs, and half a 95 % interval.
+    fn above(&self, other: &Sample, (share, others): (f64, f64)) -> String {
+        let pairs = self.0.iter().zip(&other.0);
+        let ratios: Vec<f64> = pairs
+            .map(|(one, other)| ((one.goodput / share) / (other.goodput / others) - 1.0) * 100.0)
+            .collect();
+        let count = ratios.len() as f64;
+        let mean = ratios.iter().sum::<f64>() / count;
+        let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        format!("{mean:+.1} ± {:.1} %", T * (variance / count).sqrt())
+    }
 }
 
 /// The page, its tables made anew.
-pub(crate) fn page() -> Result<String, lasthop::Error> {
+pub(crate) fn page() -> Result<String, String> {
     Ok(include_str!("page.md").replace("TABLES\n", &tables()?))
 }
 
-fn tables() -> Result<String, lasthop::Error> {
+fn tables() -> Result<String, String> {
     let mut text = String::new();
-    for (congestion, transport) in PAIRS {
-        // Writing to a string cannot fail.
-        let _ = write!(
-            text,
-            "### quinn {} and ours ({transport})\n\n\
-             | path | quinn Mbit/s | ours Mbit/s | of what headers leave | quinn ms | ours ms \
-             | quinn repeated | ours repeated |\n\
-             | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-            congestion.name()
-        );
-        for (name, link) in paths() {
-            let stack = mean(|seed| of_quinn(link.clone(), &congestion, seed))?;
-            let ours = mean(|seed| of_ours(link.clone(), transport, seed))?;
-            let ratio = (stack.goodput / DATA_OF_QUINN) / (ours.goodput / DATA_OF_TCP) - 1.0;
-            let _ = writeln!(
-                text,
-                "| {name} | {:.3} | {:.3} | {:+.1} % | {:.1} | {:.1} | {:.2} % | {:.2} % |",
-                stack.goodput,
-                ours.goodput,
-                ratio * 100.0,
-                stack.delay,
-                ours.delay,
-                stack.repeated,
-                ours.repeated
-            );
+    for trio in TRIOS {
+        let _ = write!(text, "### {}\n\n", trio.own);
+        let title = if trio.ours_in_quinn.is_some() {
+            "| path | quinn Mbit/s | quinn, our law | our TCP | law | transport | quinn ms | our TCP ms \
+             | quinn repeated | our TCP repeated |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        } else {
+            "| path | quinn Mbit/s | our TCP | both | quinn ms | our TCP ms | quinn repeated | our TCP repeated |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        };
+        text.push_str(title);
+        for case in cases() {
+            row(&mut text, &trio, &case)?;
         }
         text.push('\n');
     }
     Ok(text)
+}
+
+fn row(text: &mut String, trio: &Trio, case: &Case) -> Result<(), String> {
+    let goodput = |sample: &Sample| format!("{:.3}", sample.mean(|one| one.goodput));
+    let own = Sample::of(case, &format!("\"quinn:{}\"", trio.own))?;
+    let tcp = Sample::of(case, trio.ours)?;
+    let mut cells = vec![case.name.to_owned(), goodput(&own)];
+    if let Some(name) = trio.ours_in_quinn {
+        let law = Sample::of(case, &format!("\"quinn:{name}\""))?;
+        cells.extend([goodput(&law), goodput(&tcp)]);
+        cells.push(own.above(&law, (1.0, 1.0)));
+        cells.push(law.above(&tcp, (DATA_OF_QUINN, DATA_OF_TCP)));
+    } else {
+        cells.extend([goodput(&tcp), own.above(&tcp, (DATA_OF_QUINN, DATA_OF_TCP))]);
+    }
+    for sample in [&own, &tcp] {
+        cells.push(format!("{:.1}", sample.mean(|one| one.delay)));
+    }
+    for sample in [&own, &tcp] {
+        cells.push(format!("{:.2} %", sample.mean(|one| one.repeated)));
+    }
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "| {} |", cells.join(" | "));
+    Ok(())
 }
