@@ -34,7 +34,7 @@ MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential \
-    kernel-guest pins pins-check steer-object lint format reproduce paper-report bench bench-live validate \
+    kernel-guest pins pins-check steer-object lint format reproduce paper-report bench bench-cost bench-live validate \
     validate-kernel docs site lock wheel new-sender new-device new-queue new-error-model new-traffic msrv pythons \
     miri fuzz-inputs audit licences clean page test-page bench-page pictures
 
@@ -145,6 +145,10 @@ paper-report: reproduce ## Put the report of a paper into docs/papers, where it 
 
 bench: build ## Speed and memory beside ns-2 (and ns-3, if installed), cost of each sender; writes bench/RESULTS.md
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/cost.py
+
+bench-cost: build ## Instructions, branches and cache lines per packet-hop by part (callgrind); writes bench/COST.md and cost.toml
+	$(BIN)/python bench/cost.py
 
 bench-live: build ## Real packets: rates, lateness, parity with the kernel's TCP; writes bench/LIVE.md and STEER.md (root, 30 minutes)
 	$(BIN)/python bench/live.py
