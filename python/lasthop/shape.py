@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from lasthop.columns import declared, find
+from lasthop.columns import X, declared, find
 from lasthop.seals import DamagedError
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ MEANT = {
 }
 #: The kinds of Python's types.
 KINDS = {int: "count", float: "number", str: "text", bool: "flag"}
+#: How real-time figures were counted, in the row of a flow.
+OPTIONS = {
+    "threshold_s": "number",
+    "missing": "text",
+    "arrival": "text",
+    "sent": "text",
+    "delayed_over": "text",
+}
 #: Larger than any count and any figure of a run, and small enough to be squared and summed.
 COUNT_MAX, NUMBER_MAX = 2**64, 1e100
 #: Fields without which a run cannot be shown; real packets have been through less that is known.
@@ -145,6 +153,8 @@ def _kinds(table: str) -> dict[str, Any]:
             inner = at.get(parent, {})
             at[parent] = at = {"*": inner} if isinstance(inner, str) else inner
         at[last] = column.kind
+    if "realtime" in kinds:
+        kinds["realtime"]["options"] = OPTIONS
     return kinds
 
 
@@ -163,7 +173,7 @@ def _check(row: Any, table: str, kinds: Mapping[str, Any], place: str) -> None: 
         else:
             _check(value, table, kind, _at(place, name))
             # What a row has at all, it has whole.
-            if missing := [one for one in kind if one != "*" and one not in value]:
+            if missing := [one for one in kind if one != "*" and X not in one and one not in value]:
                 raise DamagedError(f"it has no {_at(_at(place, name), missing[0])!r}")
 
 

@@ -522,11 +522,12 @@ def _part_table(records: Sequence[Mapping[str, Any]], group: str, title: str) ->
 
 def _realtime_caption(options: Mapping[str, Any]) -> str:
     """Say by which definitions the packets were told apart."""
-    neighbour = {
+    neighbours = {
         "next-lower": "the packet before it that arrived",
         "literal": "the packet before it",
         "last-arrival": "the packet before it, or else the last to arrive",
-    }[options["missing"]]
+    }
+    neighbour = neighbours.get(options["missing"], options["missing"])
     over = "received" if options["delayed_over"] == "received" else options["sent"]
     return (
         f"delayed: more than {quantity(options['threshold_s'], 's')} after {neighbour}, at the "

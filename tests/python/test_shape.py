@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,6 @@ from lasthop.errors import LasthopError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CHANGES = 60
 AXIS = {"name": "mss", "key": "tcp.packet_size", "values": ["1000 B", "500 B"]}
@@ -109,6 +109,14 @@ def test_results_without_a_field_are_shown_or_refused(table: str, tmp_path: Path
         shown_or_refused(folder, ["show", str(folder)], f"no {table}.{name}")
         for row, value in zip(rows, kept, strict=True):
             row[name] = value
+
+
+@pytest.mark.parametrize("scenario", sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml")))
+def test_what_runs_save_can_be_read(scenario: Path, tmp_path: Path) -> None:
+    """Every field of every ready scenario has the type that is declared."""
+    short = lh.Scenario.load(scenario).replace({"duration": "6 s", "warmup": "0 s"})
+    lh.run_seeds(short, [1]).save(tmp_path / "run")
+    assert lh.load_runs(tmp_path / "run")[0].totals
 
 
 @pytest.mark.parametrize("tool", ["iperf3", "flent"])
