@@ -348,7 +348,7 @@ def test_wrong_sources(tmp_path: Path, more: str, message: str) -> None:
 @pytest.mark.parametrize("transport", ["newreno", "cubic", "sack"])
 def test_outages_are_no_full_queue(tmp_path: Path, transport: str, at: str) -> None:
     """Losses of a link that is down count as such, and the scenario has the outages at their times."""
-    path = drawn(7) | {"rate": 4, "loss": 0, "queue": 200, "transport": transport, "timestamps": "false"}
+    path = drawn(7) | {"rate": 4, "loss": 0, "queue": 60, "transport": transport, "timestamps": "false"}
     handoff = 'handoff = { at = ["4 s", "9 s"], outage = "1 s" }\n'
     text = PATH.format(**path).replace("error = {", f"{handoff}error = {{", 1)
     file = tmp_path / "path.toml"
@@ -360,12 +360,12 @@ def test_outages_are_no_full_queue(tmp_path: Path, transport: str, at: str) -> N
     down = run.links["dropped_outage_packets"].sum()
     assert len(found["outages"]) == 2
     for one, begin in zip(found["outages"], (4, 9), strict=True):
-        assert begin - 0.1 < one["at_s"] < begin + 0.1
+        # At the sender it seems to begin earlier, by what waits in the queue: 61 packets take 0.2 s.
+        assert begin - 0.2 < one["at_s"] < begin + 0.1
         assert one["low_s"] <= 1.1
         assert one["high_s"] >= 0.9
-    assert 0 < found["lost_in_outages"] <= down
-    # What is lost in an outage is mostly seen as such.
-    assert found["lost"] - found["lost_in_outages"] <= 0.2 * found["lost"]
+    # What is lost in an outage is mostly seen as such, and nothing else is.
+    assert 0.7 * down < found["lost_in_outages"] <= down
     out = tmp_path / "again.toml"
     out.write_text(capture.scenario())
     again = lh.run(lh.Scenario.load(out))
