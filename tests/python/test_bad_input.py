@@ -105,7 +105,7 @@ KNOWN = (
             "flows.9.transport=reno",
             (
                 'flows has no element "9"\n  at --set flows.9.transport=reno\n'
-                "     its elements are flows.0 to flows.1"
+                "     its elements are flows.0 to flows.1, or by name: left, right"
             ),
         ),
         (

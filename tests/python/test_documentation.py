@@ -320,7 +320,13 @@ def check_toml(block: Block) -> None:
         scenario = tomllib.loads(
             AROUND.replace("{link}", own if kind == "link" else "").replace("{flow}", flow)
         )
-    result = lh.run(scenario, seed=1)
+    try:
+        result = lh.run(scenario, seed=1)
+    except lh.ScenarioError as error:
+        # Right, and for a build with stacks; test_stacks runs such flows in one.
+        if "make build FEATURES=stacks" in str(error):
+            return
+        raise
     assert result.flows["bytes_delivered"].sum() > 0, str(block)
 
 
