@@ -30,6 +30,7 @@ mod hystart;
 mod jitter;
 mod jtcp;
 mod ledbat_plus_plus;
+mod loss_filter;
 pub mod model;
 pub mod params;
 mod prague;

@@ -2,7 +2,7 @@
 
 use lasthop_core::time::{Span, Time};
 
-use crate::{AckSample, Arrival, LossSample};
+use crate::{AckSample, Arrival, LossSample, LostSegment, RateSample};
 
 /// An ACK of `acked` segments that may grow the window.
 pub(crate) fn ack(acked: u32) -> AckSample {
@@ -28,6 +28,46 @@ pub(crate) fn ack_at(seconds: f64, srtt: f64) -> AckSample {
 /// A first loss with `flight` segments outstanding.
 pub(crate) fn loss(flight: f64) -> LossSample {
     LossSample { now: Time::ZERO, flight, retransmitted: false }
+}
+
+/// The segment that was sent as the `place`th is lost.
+pub(crate) fn lost_segment(place: u64) -> LostSegment {
+    LostSegment {
+        now: Time::ZERO,
+        seq: 0,
+        end: 1000,
+        tx_in_flight: 1,
+        lost_since: u32::MAX,
+        prior_delivered: place - 1,
+        delivered: place,
+        app_limited: false,
+        selective: true,
+    }
+}
+
+/// An ACK that delivers nothing.
+pub(crate) fn rate_sample() -> RateSample {
+    RateSample {
+        now: Time::ZERO,
+        rate: None,
+        app_limited: false,
+        prior_delivered: 0,
+        delivered: 0,
+        acked: 0,
+        lost: 0,
+        prior_flight: 0,
+        flight: 0,
+        rtt: None,
+        maybe_delayed: false,
+        srtt: Span::ZERO,
+        recovery: None,
+        mss: 1000,
+        tx_in_flight: 0,
+        lost_since: 0,
+        held_back: Span::ZERO,
+        window_limited: false,
+        selective: true,
+    }
 }
 
 /// An ACK at `seconds` that moves `una` from segment `una` to `ack`, with 100 segments of 1000 bytes outstanding

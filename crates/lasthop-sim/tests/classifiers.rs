@@ -48,7 +48,8 @@ fn sizes(values: &[u16]) -> BTreeSet<u16> {
     values.iter().copied().collect()
 }
 
-const SENDERS: [&str; 13] = [
+const SENDERS: [&str; 14] = [
+    "{ cc = \"cubic\", recovery = \"rack\", loss_filter = 0.15 }",
     "\"jtcp\"",
     "{ preset = \"jtcp\", profile = \"ns2\" }",
     "{ cc = \"jtcp\", recovery = \"sack\" }",

@@ -151,3 +151,27 @@ fn search_ends_slow_start_before_the_queue_overflows() {
     assert_eq!(search.summary.totals.retransmitted_packets, 0);
     assert!(search.summary.links[0].utilisation > 0.85, "{}", search.summary.links[0].utilisation);
 }
+
+/// Losses one by one, of one packet in a hundred, are let pass, and a path with errors in the air is filled. So is
+/// what a queue drops one by one: beside a filter of losses a CUBIC that answers them is starved.
+#[test]
+fn filtered_losses_in_the_air_cost_little_and_harm_others() {
+    let run = |filters: &[&str], error: &str| {
+        let scene = Scene::lasting("40 s").with("warmup = \"5 s\"").dumbbell(
+            &format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nerror = {error}\n{}", drop_tail("30 packets")),
+            &format!("rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n{}", drop_tail("500 packets")),
+        );
+        let flow = |scene: Scene, filter: &&str| {
+            let transport = format!("transport = {{ cc = \"cubic\", recovery = \"rack\"{filter} }}");
+            scene.flow(&format!("{transport}\ntraffic = \"ftp\"\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}"))
+        };
+        filters.iter().fold(scene, flow).run(1, SUMMARY)
+    };
+    let goodput = |run: &Run, flow: usize| run.summary.flows[flow].goodput_bit_s;
+    let (filter, error) = (", loss_filter = 0.15", "{ kind = \"bernoulli\", packet_error_rate = 0.01 }");
+    let (filtered, plain) = (run(&[filter], error), run(&[""], error));
+    assert!(goodput(&filtered, 0) > 1.3 * goodput(&plain, 0), "{}", goodput(&plain, 0));
+    assert!(goodput(&filtered, 0) > 8.5e6, "{}", goodput(&filtered, 0));
+    let both = run(&[filter, ""], "\"none\"");
+    assert!(goodput(&both, 0) > 10.0 * goodput(&both, 1), "{} {}", goodput(&both, 0), goodput(&both, 1));
+}

@@ -347,9 +347,14 @@ fn tcp() -> impl Strategy<Value = String> {
                 let crowded = controller == "xjtcp" && Recovery::by_name(&recovery).unwrap().uses_sack();
                 let recovery = if crowded { "newreno".to_owned() } else { recovery };
                 let mut text = format!("cc = \"{controller}\", recovery = \"{recovery}\"");
-                text += &possible(&repairs, &controller, &recovery);
                 let params = ControllerConfig::by_name(&controller).unwrap().params();
                 let param = index.get(&params);
+                let mut repairs = repairs;
+                if param.name == "loss_filter" {
+                    // It makes CUBIC one of the laws that PRR cannot lead.
+                    repairs.0 = None;
+                }
+                text += &possible(&repairs, &controller, &recovery);
                 let value = if bound == 0 { param.min } else { param.max };
                 if param.name == "echo" {
                     // Its other choice is refused when timestamps are off.
