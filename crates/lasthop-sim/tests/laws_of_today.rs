@@ -175,3 +175,29 @@ fn filtered_losses_in_the_air_cost_little_and_harm_others() {
     let both = run(&[filter, ""], "\"none\"");
     assert!(goodput(&both, 0) > 10.0 * goodput(&both, 1), "{} {}", goodput(&both, 0), goodput(&both, 1));
 }
+
+/// TACK over 10 Mbit/s with an RTT of 40 ms at least: about 833 segments a second, so 416 ACKs for two segments each,
+/// but 100 if there are to be four in the least RTT; of one a millisecond the segments decide again. The file comes
+/// whole, and as fast.
+#[test]
+fn tack_has_the_acks_of_its_formula() {
+    let run = |keys: &str| {
+        Scene::lasting("20 s")
+            .with("warmup = \"5 s\"")
+            .dumbbell(
+                &format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{}", drop_tail("60 packets")),
+                &format!("rate = \"1 Gbit/s\"\ndelay = \"5 ms\"\n{}", drop_tail("500 packets")),
+            )
+            .flow(&format!(
+                "transport = {{ cc = \"bbr\", recovery = \"rack\", delayed_ack = {{ segments = 2{keys} }} }}\n\
+                 traffic = \"ftp\""
+            ))
+            .run(1, SUMMARY)
+    };
+    for (keys, expected) in [("", 416.0), (", per_rtt = 4", 100.0), (", per_rtt = 40", 416.0)] {
+        let run = run(keys);
+        let acks = run.summary.flows[0].acks_sent as f64 / 15.0;
+        assert!((acks / expected - 1.0).abs() < 0.05, "{keys}: {acks} a second");
+        assert!(run.summary.flows[0].goodput_bit_s > 8.8e6, "{keys}");
+    }
+}

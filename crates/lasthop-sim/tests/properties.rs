@@ -373,6 +373,12 @@ fn tcp() -> impl Strategy<Value = String> {
         (1u32..300, 1u32..5, 0u32..20).prop_map(|(timeout, segments, quick)| {
             format!("delayed_ack = {{ timeout = \"{timeout} ms\", segments = {segments}, quick = {quick} }}")
         }),
+        (1u32..300, 1u32..12, 0u32..9, 0u32..5).prop_map(|(timeout, segments, per_rtt, reordering)| {
+            format!(
+                "delayed_ack = {{ timeout = \"{timeout} ms\", segments = {segments}, per_rtt = {per_rtt}, \
+                 reordering = {reordering} }}"
+            )
+        }),
     ];
     let rto = (10u32..300, 300u32..4000).prop_map(|(min, initial)| {
         format!("rto = {{ min = \"{min} ms\", initial = \"{initial} ms\", max = \"8 s\" }}")

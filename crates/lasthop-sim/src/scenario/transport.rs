@@ -453,12 +453,38 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     .tcp(set!(Switch, |config, switch| delayed_ack(config).autotuning = *switch), |config| {
         shown_delay(config).autotuning.to_string()
     }),
+    Key::new(
+        "per_rtt",
+        Kind::Integer { min: 0, max: 1_000 },
+        "No more ACKs than these in the least RTT that the receiver has seen, whatever number of segments comes: TACK \
+         has 4. ACKs that do not wait are sent all the same. Needs timestamps. 0: any number.",
+    )
+    .tcp(set!(Integer, |config, acks| delayed_ack(config).per_rtt = *acks as u32), |config| {
+        shown_delay(config).per_rtt.to_string()
+    }),
+    Key::new(
+        "reordering",
+        Kind::Integer { min: 0, max: 255 },
+        "By how many segments a gap must lie behind the newest one, before that is acknowledged at once \
+         (draft-ietf-quic-ack-frequency). 1: every segment behind a gap is, as TCP has it; 0: none.",
+    )
+    .tcp(set!(Integer, |config, segments| delayed_ack(config).reordering = *segments as u32), |config| {
+        shown_delay(config).reordering.to_string()
+    }),
 ];
 
 /// What `delayed_ack = true` means where the profile has none: the values of the `rfc` profile.
 fn usual_delay() -> DelayedAck {
     let usual = TcpConfig::preset("reno", Profile::Rfc).and_then(|config| config.delayed_ack);
-    usual.unwrap_or(DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0, autotuning: false })
+    let otherwise = DelayedAck {
+        timeout: Span::from_millis(200),
+        segments: 2,
+        quick: 0,
+        autotuning: false,
+        per_rtt: 0,
+        reordering: 1,
+    };
+    usual.unwrap_or(otherwise)
 }
 
 fn shown_delay(config: &TcpConfig) -> DelayedAck {

@@ -205,6 +205,10 @@ pub struct DelayedAck {
     pub quick: u32,
     /// And so are all that come while the receive buffer of Linux would grow (`autotuning.rs`).
     pub autotuning: bool,
+    /// No more ACKs than these in the least RTT, as far as they may wait (TACK); 0: any number.
+    pub per_rtt: u32,
+    /// How far out of order a segment calls for an ACK at once (QUIC's ACK frequency): 1: at all, 0: never.
+    pub reordering: u32,
 }
 
 /// Everything about one TCP connection. Windows are in segments, sizes in bytes.
@@ -535,6 +539,8 @@ impl TcpConfig {
                 segments: 2,
                 quick: 0,
                 autotuning: false,
+                per_rtt: 0,
+                reordering: 1,
             }),
             limited_transmit: true,
             idle_restart: true,
@@ -586,6 +592,8 @@ impl TcpConfig {
                     segments: 2,
                     quick: 16,
                     autotuning: false,
+                    per_rtt: 0,
+                    reordering: 1,
                 }),
                 prr: if recovery.has_scoreboard() { PrrVariant::SafeAck } else { PrrVariant::Off },
                 spurious: SpuriousConfig {

@@ -4,6 +4,7 @@
 //! [`config::TcpConfig`] or a comment that names it.
 
 pub(super) mod accurate;
+mod ack_frequency;
 mod autotuning;
 pub mod config;
 mod mobile_receiver;

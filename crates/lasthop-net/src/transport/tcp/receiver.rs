@@ -7,6 +7,7 @@ use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::{Span, Time};
 
 use super::accurate::{self, Feedback};
+use super::ack_frequency::AckFrequency;
 use super::autotuning::Autotuning;
 use super::config::{DelayedAck, TcpConfig};
 use super::mobile_receiver::MobileReceiver;
@@ -104,6 +105,8 @@ pub struct TcpReceiver {
     fin: Option<u64>,
 
     delayed: Option<DelayedAck>,
+    /// If fewer ACKs are asked for than TCP sends.
+    frequency: Option<Box<AckFrequency>>,
     /// If the connection uses SACK.
     sacks: Option<Box<Sacks>>,
     sack_sizes: [u16; MAX_SACK_BLOCKS + 1],
@@ -243,6 +246,7 @@ impl TcpReceiver {
             armed: Time::MAX,
             ns2,
             delayed: config.delayed_ack,
+            frequency: AckFrequency::new(config),
             sacks: None,
             dsack: config.dsack,
             ack_size: config.ack_size() as u16,
@@ -366,8 +370,7 @@ impl TcpReceiver {
 
         let mut duplicate = false;
         let held = if self.dsack && packet.payload > 0 { self.first_held(start, end) } else { None };
-        let in_order = start == self.next;
-        let filled_gap = in_order && !self.pending.is_empty();
+        let (in_order, had_gap) = (start == self.next, !self.pending.is_empty());
         if start <= self.next && end > self.next {
             let before = self.next;
             self.next = end;
@@ -405,10 +408,11 @@ impl TcpReceiver {
 
         // RFC 5681 §4.2: whatever is not plain progress is acknowledged at once. ns-2 lets a duplicate of the last
         // segment in order wait like that segment.
-        let progress = if self.ns2 { end == self.next } else { in_order && !filled_gap };
+        let progress = if self.ns2 { end == self.next } else { in_order && !had_gap };
         let pushed = self.presses(packet);
-        let immediate = !progress || !self.pending.is_empty() || closed;
         let repeats = duplicate && end <= self.next;
+        let usual = !progress || !self.pending.is_empty() || closed;
+        let immediate = self.is_immediate(packet, now, (usual, repeats || closed));
         if repeats {
             self.be_quick(QUICK_REPEATS);
         }
@@ -418,7 +422,7 @@ impl TcpReceiver {
                 return None;
             }
         } else if !self.may_wait(immediate, pushed, now) {
-            return None;
+            return self.note_disorder(packet);
         }
         self.build_blocks(packet, held);
         if syn == 0 && !closed && !repeats && !is_quick && self.compresses(packet, now) {
@@ -573,6 +577,15 @@ impl TcpReceiver {
         None
     }
 
+    /// Whether what has come is to be acknowledged at once: as is `usual` in TCP, or, where fewer ACKs are asked for,
+    /// in `any` case or for its order.
+    #[inline]
+    fn is_immediate(&mut self, packet: &Packet, now: Time, (usual, any): (bool, bool)) -> bool {
+        let Some(frequency) = &mut self.frequency else { return usual };
+        frequency.measure(packet.echo, now);
+        if frequency.bears_disorder() { any || frequency.reports(self.next, &self.pending) } else { usual }
+    }
+
     /// Whether the ACK goes out now; arms or disarms the delay otherwise.
     #[inline]
     fn may_wait(&mut self, immediate: bool, pushed: bool, now: Time) -> bool {
@@ -580,9 +593,14 @@ impl TcpReceiver {
         if self.quick > 0 {
             self.quick -= 1;
         } else if !immediate {
-            self.unacked += 1;
+            self.unacked = self.unacked.saturating_add(1);
             if u32::from(self.unacked) < delayed.segments && !pushed {
                 self.ack_due = Some(self.ack_due.unwrap_or(now + delayed.timeout));
+                return false;
+            }
+            let earliest = self.frequency.as_ref().map_or(Time::ZERO, |frequency| frequency.earliest());
+            if earliest > now && !pushed {
+                self.ack_due = Some(self.ack_due.map_or(earliest, |due| due.min(earliest)));
                 return false;
             }
         }
@@ -600,9 +618,21 @@ impl TcpReceiver {
                 && self.echoes != Echo::Counted
     }
 
+    /// A later ACK will show what has come by then, if it may be out of order.
+    #[inline]
+    fn note_disorder(&mut self, packet: &Packet) -> Option<Kind> {
+        if self.frequency.is_some() {
+            self.build_blocks(packet, None);
+        }
+        None
+    }
+
     /// Whether the ACK of a segment beyond a gap, or of one before it, waits for others.
     #[inline]
     fn compresses(&mut self, packet: &Packet, now: Time) -> bool {
+        if self.frequency.is_some() {
+            return false;
+        }
         let advanced = self.next - self.last_ack > u64::from(packet.payload);
         if self.pending.is_empty() || self.sacks.is_none() || advanced || !self.compression.waits(self.next) {
             return false;
@@ -692,7 +722,9 @@ impl TcpReceiver {
         }
         let update = self.update_due.unwrap_or(Time::MAX);
         if let Some(due) = self.ack_due.filter(|&due| due <= now && due <= update) {
-            if self.compression.waiting == 0 {
+            if self.frequency.is_some() {
+                self.repeat_blocks();
+            } else if self.compression.waiting == 0 {
                 self.clear_blocks();
             }
             return Some((Kind::Ack, due));
@@ -720,6 +752,9 @@ impl TcpReceiver {
         self.unacked = 0;
         self.compression.waiting = 0;
         self.last_ack = self.next;
+        if let Some(frequency) = &mut self.frequency {
+            frequency.on_ack(self.next, &self.pending, now);
+        }
         if self.window_moves {
             self.move_window(now);
         }

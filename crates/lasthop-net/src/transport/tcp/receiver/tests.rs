@@ -161,7 +161,14 @@ fn no_dsack_unless_wanted() {
 }
 
 fn delayed() -> Rig {
-    let delay = DelayedAck { timeout: Span::from_millis(200), segments: 2, quick: 0, autotuning: false };
+    let delay = DelayedAck {
+        timeout: Span::from_millis(200),
+        segments: 2,
+        quick: 0,
+        autotuning: false,
+        per_rtt: 0,
+        reordering: 1,
+    };
     Rig::with(|config| config.delayed_ack = Some(delay))
 }
 
@@ -238,7 +245,14 @@ fn a_delayed_ack_waits_no_longer_than_its_time() {
 
 #[test]
 fn quick_acks_come_first() {
-    let delay = DelayedAck { timeout: Span::from_millis(40), segments: 2, quick: 3, autotuning: false };
+    let delay = DelayedAck {
+        timeout: Span::from_millis(40),
+        segments: 2,
+        quick: 3,
+        autotuning: false,
+        per_rtt: 0,
+        reordering: 1,
+    };
     let mut rig = Rig::with(|config| config.delayed_ack = Some(delay));
     let answers: Vec<bool> = (0..6).map(|number| rig.data(1 + 500 * number).is_some()).collect();
     assert_eq!(answers, [true, true, true, false, true, false]);
@@ -305,7 +319,14 @@ fn marks_are_counted() {
 /// the second mark since.
 #[test]
 fn marks_are_told_in_time() {
-    let delay = DelayedAck { timeout: Span::from_millis(200), segments: 4, quick: 0, autotuning: false };
+    let delay = DelayedAck {
+        timeout: Span::from_millis(200),
+        segments: 4,
+        quick: 0,
+        autotuning: false,
+        per_rtt: 0,
+        reordering: 1,
+    };
     for (count, expected) in [
         (true, [None, Some(1001), None, Some(2001), None, Some(3001)]),
         (false, [None, None, None, Some(2001), None, None]),
@@ -460,4 +481,49 @@ fn a_slow_reader_closes_the_window_and_opens_it_again() {
         assert_eq!((update.seq, update.window), (4001, window));
     }
     assert_eq!(rig.receiver.due(), None, "half of the buffer is open");
+}
+
+fn seldom(segments: u32, per_rtt: u32, reordering: u32) -> Rig {
+    let timeout = Span::from_millis(200);
+    let delay = DelayedAck { timeout, segments, quick: 0, autotuning: false, per_rtt, reordering };
+    Rig::with(|config| {
+        config.packet_size = 552;
+        config.delayed_ack = Some(delay);
+    })
+}
+
+/// TV-33.3: a segment each millisecond with an RTT of 40 ms and four ACKs in one: after the second segment, and every
+/// 10 ms from then on; the last segment waits for the timer.
+#[test]
+fn no_more_acks_than_a_share_of_the_rtt() {
+    let mut rig = seldom(2, 4, 1);
+    let data = |number: u64, millis: u64| Packet {
+        seq: 1 + 500 * number,
+        payload: 500,
+        kind: Kind::Data,
+        stamp: Time::ZERO + Span::from_millis(millis),
+        echo: Time::ZERO + Span::from_millis(millis - 40),
+        ..Packet::default()
+    };
+    let answered: Vec<u64> =
+        (0..32).filter(|&number| rig.take(data(number, 100 + number), 100 + number).is_some()).collect();
+    assert_eq!(answered, [1, 11, 21, 31]);
+    assert!(rig.take(data(32, 132), 132).is_none());
+    assert_eq!(rig.receiver.due(), Some(Time::ZERO + Span::from_millis(332)));
+}
+
+/// TV-33.4: with a threshold of 3 only the sixth segment calls for an ACK, as the draft has it; the timer's ACK shows
+/// all that has come. A segment that comes again is answered at once.
+#[test]
+fn disorder_is_borne_to_a_threshold() {
+    let mut rig = seldom(100, 0, 3);
+    let answers: Vec<_> = [0, 1, 3, 4, 5, 8].map(|number| rig.data(1 + 500 * number)).into();
+    assert_eq!(answers[4], Some((1001, vec![(1501, 3001)])));
+    assert_eq!(answers.iter().flatten().count(), 1);
+    let at = Time::ZERO + Span::from_millis(200);
+    assert_eq!(rig.receiver.overdue(at), Some((Kind::Ack, at)));
+    let blocks = rig.receiver.extra(Kind::Ack, at).unwrap();
+    assert_eq!(blocks.sack.as_slice(), [(4001, 4501), (1501, 3001)]);
+    rig.receiver.acknowledge(Kind::Ack, at);
+    assert!(rig.data(1).is_some());
 }
