@@ -141,6 +141,37 @@ proptest! {
     }
 }
 
+/// The ACK that closes the window comes twice: that is no loss, and Vegas sends nothing into a closed window.
+#[test]
+fn a_doubled_ack_does_not_open_the_window() {
+    let mut passed = 0;
+    let mut pair = Pair::new(&slow("vegas", Profile::Ns2, 1, 2_000)).on_the_way(move |_, _| {
+        passed += 1;
+        if passed == 3 { Fate::Duplicate(Span::ZERO) } else { Fate::Pass }
+    });
+    pair.transfer(2_000);
+    assert_eq!(pair.stats.bytes_delivered, 2_000);
+    assert_eq!(overruns(&pair), []);
+}
+
+/// A window that is short of a segment is not closed: Freeze-TCP goes on when it grows, and asks if it is not told.
+#[test]
+fn freeze_goes_on_behind_a_short_window() {
+    for told in [true, false] {
+        let lost = [4, 5, 7];
+        let (mut passed, mut short) = (0, false);
+        let mut pair = Pair::new(&slow("freeze", Profile::Rfc, 10, 25_625)).on_the_way(move |packet, _| {
+            passed += 1;
+            let update = short && !packet.is_forward();
+            short |= !packet.is_forward() && packet.window < 1_000;
+            if lost.contains(&passed) || (update && !told && passed < 35) { Fate::Drop } else { Fate::Pass }
+        });
+        pair.transfer(17_000);
+        assert_eq!(pair.stats.bytes_delivered, 17_000, "told: {told}");
+        assert_eq!(overruns(&pair), [], "told: {told}");
+    }
+}
+
 /// A window of one segment is halved, limited transmit has three outstanding, and the ACK of the repair is lost: the
 /// answer to a probe tells that all has arrived, and the rest is sent.
 #[test]

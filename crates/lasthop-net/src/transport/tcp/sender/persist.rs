@@ -115,7 +115,8 @@ impl Connection {
         }
         let opening = una == 0 || packet.kind == Kind::FinAck;
         let closed = packet.window == 0;
-        if fresh && packet.window != self.peer.bytes && !self.is_frozen() && (opening || !closed) {
+        let moved = fresh && packet.window != self.peer.bytes && !self.is_frozen() && (opening || !closed);
+        if moved {
             self.set_peer_window(packet.window, now);
         }
         let Some(persist) = &mut self.persist else { return false };
@@ -170,6 +171,12 @@ impl Connection {
                     persist.asked = None;
                 }
                 false
+            }
+            // A receiver that reads slowly: its window was short, not closed, and no data are out that would ask.
+            _ if moved && packet.seq == self.una && self.una == self.max_sent => {
+                self.alarms.cancel(Alarm::Persist);
+                engine.fill(self, now, wire);
+                true
             }
             _ => false,
         }

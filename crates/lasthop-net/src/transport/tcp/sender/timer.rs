@@ -48,7 +48,7 @@ impl Connection {
                 Alarm::Host => self.end_host_time(engine, now, wire),
                 Alarm::Hold => engine.end_hold(self, now, wire),
                 Alarm::Probe => self.restart_probing(now, wire),
-                Alarm::Persist if self.persist.is_none() => self.persist(engine, now, wire),
+                Alarm::Persist if !self.is_frozen() => self.persist(engine, now, wire),
                 Alarm::Persist => self.probe_window(now, wire),
                 Alarm::Reordering => engine.on_reordering_timer(self, now, wire),
                 Alarm::TailProbe => engine.on_tail_probe_timer(self, now, wire),

@@ -212,13 +212,14 @@ impl FineTimer {
 
     /// Sends the first outstanding segment again; `false` if nothing is outstanding. ns-2 takes the empty slot of the
     /// segment to come for an old one and sends that; as its place in the sequence does not move on, the same segment
-    /// follows again. It does so even if the application has written no more, which is not repeated here.
+    /// follows again. It does so even if the application has written no more, or into a window that is closed; neither
+    /// is repeated here.
     fn send_first<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) -> bool {
         if tcp.una < tcp.max_sent {
             tcp.retransmit_una(self, now, wire);
             return true;
         }
-        if !self.faults || !tcp.has_more() {
+        if !self.faults || !tcp.has_more() || !tcp.has_room() {
             return false;
         }
         let next = tcp.next;
