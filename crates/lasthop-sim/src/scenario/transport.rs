@@ -473,26 +473,13 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     }),
 ];
 
-/// What `delayed_ack = true` means where the profile has none: the values of the `rfc` profile.
-fn usual_delay() -> DelayedAck {
-    let usual = TcpConfig::preset("reno", Profile::Rfc).and_then(|config| config.delayed_ack);
-    let otherwise = DelayedAck {
-        timeout: Span::from_millis(200),
-        segments: 2,
-        quick: 0,
-        autotuning: false,
-        per_rtt: 0,
-        reordering: 1,
-    };
-    usual.unwrap_or(otherwise)
-}
-
 fn shown_delay(config: &TcpConfig) -> DelayedAck {
-    config.delayed_ack.unwrap_or_else(usual_delay)
+    config.delayed_ack.unwrap_or(DelayedAck::USUAL)
 }
 
+/// Where the profile has none, `delayed_ack = true` means what the profile `rfc` has.
 fn delayed_ack(config: &mut TcpConfig) -> &mut DelayedAck {
-    config.delayed_ack.get_or_insert_with(usual_delay)
+    config.delayed_ack.get_or_insert(DelayedAck::USUAL)
 }
 
 fn set_delayed_ack(config: &mut TcpConfig, checked: &Checked<'_>) {

@@ -211,6 +211,18 @@ pub struct DelayedAck {
     pub reordering: u32,
 }
 
+impl DelayedAck {
+    /// Of the profile `rfc`: every second full segment, within 200 ms.
+    pub const USUAL: DelayedAck = DelayedAck {
+        timeout: Span::from_millis(200),
+        segments: 2,
+        quick: 0,
+        autotuning: false,
+        per_rtt: 0,
+        reordering: 1,
+    };
+}
+
 /// Everything about one TCP connection. Windows are in segments, sizes in bytes.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
@@ -534,14 +546,7 @@ impl TcpConfig {
             ecn: false,
             accurate_ecn: false,
             ect1: false,
-            delayed_ack: Some(DelayedAck {
-                timeout: Span::from_millis(200),
-                segments: 2,
-                quick: 0,
-                autotuning: false,
-                per_rtt: 0,
-                reordering: 1,
-            }),
+            delayed_ack: Some(DelayedAck::USUAL),
             limited_transmit: true,
             idle_restart: true,
             dup_threshold: 3,
@@ -589,11 +594,8 @@ impl TcpConfig {
                 },
                 delayed_ack: Some(DelayedAck {
                     timeout: Span::from_millis(40),
-                    segments: 2,
                     quick: 16,
-                    autotuning: false,
-                    per_rtt: 0,
-                    reordering: 1,
+                    ..DelayedAck::USUAL
                 }),
                 prr: if recovery.has_scoreboard() { PrrVariant::SafeAck } else { PrrVariant::Off },
                 spurious: SpuriousConfig {

@@ -161,15 +161,7 @@ fn no_dsack_unless_wanted() {
 }
 
 fn delayed() -> Rig {
-    let delay = DelayedAck {
-        timeout: Span::from_millis(200),
-        segments: 2,
-        quick: 0,
-        autotuning: false,
-        per_rtt: 0,
-        reordering: 1,
-    };
-    Rig::with(|config| config.delayed_ack = Some(delay))
+    Rig::with(|config| config.delayed_ack = Some(DelayedAck::USUAL))
 }
 
 fn acked(answer: Option<(u64, Vec<(u64, u64)>)>) -> Option<u64> {
@@ -245,14 +237,7 @@ fn a_delayed_ack_waits_no_longer_than_its_time() {
 
 #[test]
 fn quick_acks_come_first() {
-    let delay = DelayedAck {
-        timeout: Span::from_millis(40),
-        segments: 2,
-        quick: 3,
-        autotuning: false,
-        per_rtt: 0,
-        reordering: 1,
-    };
+    let delay = DelayedAck { timeout: Span::from_millis(40), quick: 3, ..DelayedAck::USUAL };
     let mut rig = Rig::with(|config| config.delayed_ack = Some(delay));
     let answers: Vec<bool> = (0..6).map(|number| rig.data(1 + 500 * number).is_some()).collect();
     assert_eq!(answers, [true, true, true, false, true, false]);
@@ -319,14 +304,7 @@ fn marks_are_counted() {
 /// the second mark since.
 #[test]
 fn marks_are_told_in_time() {
-    let delay = DelayedAck {
-        timeout: Span::from_millis(200),
-        segments: 4,
-        quick: 0,
-        autotuning: false,
-        per_rtt: 0,
-        reordering: 1,
-    };
+    let delay = DelayedAck { segments: 4, ..DelayedAck::USUAL };
     for (count, expected) in [
         (true, [None, Some(1001), None, Some(2001), None, Some(3001)]),
         (false, [None, None, None, Some(2001), None, None]),
@@ -485,7 +463,7 @@ fn a_slow_reader_closes_the_window_and_opens_it_again() {
 
 fn seldom(segments: u32, per_rtt: u32, reordering: u32) -> Rig {
     let timeout = Span::from_millis(200);
-    let delay = DelayedAck { timeout, segments, quick: 0, autotuning: false, per_rtt, reordering };
+    let delay = DelayedAck { timeout, segments, per_rtt, reordering, ..DelayedAck::USUAL };
     Rig::with(|config| {
         config.packet_size = 552;
         config.delayed_ack = Some(delay);
