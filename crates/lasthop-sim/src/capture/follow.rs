@@ -497,13 +497,13 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const MILLI: u64 = 1_000_000;
 
     /// A packet of a connection whose data begin at byte 1.
-    fn packet(at_ms: u64, forward: bool, payload: u32, tcp: Tcp) -> Packet {
+    pub(in crate::capture) fn packet(at_ms: u64, forward: bool, payload: u32, tcp: Tcp) -> Packet {
         Packet {
             at_ns: at_ms * MILLI,
             flow: 0,
@@ -515,7 +515,7 @@ mod tests {
         }
     }
 
-    const SEGMENT: Tcp = Tcp {
+    pub(in crate::capture) const SEGMENT: Tcp = Tcp {
         seq: 1,
         ack: 1,
         syn: false,

@@ -144,29 +144,12 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
+    use super::super::follow::tests::{SEGMENT, packet};
     use super::super::read::Ends;
     use super::*;
 
-    const MILLI: u64 = 1_000_000;
-
-    fn packet(at_ms: u64, forward: bool, payload: u32, tcp: Tcp) -> Packet {
-        let bytes = payload + 40;
-        Packet { at_ns: at_ms * MILLI, flow: 0, forward, interface: 0, bytes, payload, tcp: Some(tcp) }
-    }
-
     fn tcp(seq: u32, ack: u32) -> Tcp {
-        Tcp {
-            seq,
-            ack,
-            syn: false,
-            has_ack: true,
-            ends: false,
-            times: None,
-            sacked: None,
-            twice: false,
-            window: 100,
-            scale: None,
-        }
+        Tcp { seq, ack, window: 100, ..SEGMENT }
     }
 
     /// Numbers that wrap: a handshake, four segments of which the second is lost behind the place of capture, the
