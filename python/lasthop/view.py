@@ -16,6 +16,7 @@ import secrets
 import sys
 import threading
 import tomllib
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,7 +33,7 @@ from lasthop.scenario_text import files_of, toml_of
 from lasthop.stand_ins import unexecuted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 #: The built page.
 PAGE = Path(__file__).parent / "page"
@@ -41,6 +42,10 @@ LONGEST_TEXT = 2 << 20
 #: The name of a capture beside the page, and the most that a page of one file holds of one.
 CAPTURE = "capture"
 LARGEST_CAPTURE = 32 << 20
+#: The header by which the page learns that a capture is still being written.
+GROWS = "Lasthop-Growing"
+#: How long the page has to fetch what a run has added at its end, in seconds.
+LAST_LOOK_S = 3.0
 #: Bytes of a file that are handed out at a time.
 PIECE = 1 << 20
 ADDRESS = "127.0.0.1"
@@ -266,8 +271,11 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: Path, shown: object | None) -> None:
+    def __init__(self, folder: Path, shown: object | None, *, grows: bool = False) -> None:
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        #: Whether a run still writes into the capture; whether the page has asked, and has had all of it.
+        self.grows = grows
+        self.asked, self.seen_whole = threading.Event(), threading.Event()
         super().__init__((ADDRESS, 0), _Handler)
         self.token = secrets.token_urlsafe(24)
         self.files = {"": ("text/html; charset=utf-8", index_html(folder, shown).encode())}
@@ -296,10 +304,39 @@ class Server(ThreadingHTTPServer):
         finally:
             self._free.release()
 
+    def finish(self) -> None:
+        """Say that the capture is whole, and let a page that follows it fetch the end."""
+        self.grows = False
+        if self.asked.is_set():
+            self.seen_whole.wait(LAST_LOOK_S)
+
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
         """Say nothing of a browser that has gone; what is wrong in here is told as ever."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
+
+
+@contextmanager
+def watched(capture: Path, folder: Path = PAGE) -> Iterator[str]:
+    """Show a capture while a run writes it: yields the address of the page, which reads it again and again.
+
+    Parameters
+    ----------
+    capture : Path
+        The file, which need not be there yet.
+    folder : Path
+        The built page.
+    """
+    shown = {"kind": "capture", "name": _letters(capture.name), "place": str(capture)}
+    with Server(check_page(folder), shown, grows=True) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.2,), name="lasthop-watch", daemon=True)
+        thread.start()
+        try:
+            yield server.address
+            server.finish()
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def _assets(folder: Path) -> Iterable[Path]:
@@ -341,10 +378,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, *found)
 
     def _send_file(self, path: Path) -> None:
+        grows = {GROWS: "yes"} if self.server.grows else {}
+        self.server.asked.set()
         try:
             with path.open("rb") as file:
                 length = path.stat().st_size
-                self._send_head(HTTPStatus.OK, "application/octet-stream", length)
+                self._send_head(HTTPStatus.OK, "application/octet-stream", length, grows)
                 if self.command == "HEAD":
                     return
                 while length > 0 and (piece := file.read(min(PIECE, length))):
@@ -352,15 +391,22 @@ class _Handler(BaseHTTPRequestHandler):
                     length -= len(piece)
                 # What has become shorter meanwhile ends with the connection.
                 self.close_connection = length > 0
+            if not grows:
+                self.server.seen_whole.set()
         except FileNotFoundError:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"the capture is gone\n")
+            said = b"no packets yet\n" if grows else b"the capture is gone\n"
+            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", said, grows)
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
-        self._send_head(status, kind, len(content))
+    def _send(
+        self, status: HTTPStatus, kind: str, content: bytes, more: Mapping[str, str] | None = None
+    ) -> None:
+        self._send_head(status, kind, len(content), more)
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def _send_head(self, status: HTTPStatus, kind: str, length: int) -> None:
+    def _send_head(
+        self, status: HTTPStatus, kind: str, length: int, more: Mapping[str, str] | None = None
+    ) -> None:
         self.send_response(status)
         own = "'self'"
         headers = {
@@ -373,7 +419,7 @@ class _Handler(BaseHTTPRequestHandler):
             "Cross-Origin-Resource-Policy": "same-origin",
             "Cache-Control": "no-store",
         }
-        for key, value in headers.items():
+        for key, value in [*headers.items(), *(more or {}).items()]:
             self.send_header(key, value)
         self.end_headers()
 

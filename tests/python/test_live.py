@@ -18,8 +18,10 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,8 @@ import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop import live, outside, parity, steer
+from lasthop import live, outside, parity, steer, view
+from lasthop.captured import Captured
 from lasthop.scripts import run_script
 from lasthop.view import given
 
@@ -344,6 +347,45 @@ def test_what_is_interrupted_leaves_results(
     assert again.record["live"]["ended_by"] == "interrupted"
     assert 0 < again.duration_s < 30
     assert not _processes_with("sleep", "61")
+
+
+@needs_kernel
+@pytest.mark.skipif(not (view.PAGE / "index.html").is_file(), reason="make page builds it")
+def test_a_run_is_watched_while_it_goes_on(tmp_path: Path) -> None:
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="6 s"))
+    words = [
+        sys.executable,
+        "-m",
+        "lasthop",
+        "emulate",
+        file,
+        "--budget",
+        "20",
+        "--kernel",
+        "reno",
+        "--watch",
+    ]
+    run = subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    address = next(line for line in run.stderr if line.startswith("watch it at ")).split()[-1]
+    growing, states = tmp_path / "growing.pcapng", []
+    with suppress(OSError):
+        while True:
+            # Before the first packets there is no file.
+            with (
+                suppress(urllib.error.HTTPError),
+                urllib.request.urlopen(f"{address}capture") as answer,  # noqa: S310 - our own server
+            ):
+                growing.write_bytes(answer.read())
+                states.append((answer.headers[view.GROWS], growing.stat().st_size))
+            time.sleep(0.1)
+    run.stderr.close()
+    assert run.wait(30) in (0, 123)
+    # It grew under our eyes, its end came before the server went, and it holds what a capture holds.
+    assert [state for state, _ in states].count("yes") >= 1
+    assert states[0][1] < states[-1][1]
+    assert states[-1][0] is None
+    assert Captured(growing).found["packets"] > 0
 
 
 @needs_kernel

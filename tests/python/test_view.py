@@ -351,6 +351,37 @@ def test_a_capture_is_handed_out_beside_the_page(page: Path, tmp_path: Path) -> 
             thread.join()
 
 
+def test_a_capture_is_handed_out_while_a_run_writes_it(page: Path, tmp_path: Path) -> None:
+    file = tmp_path / "capture.pcapng"
+
+    def fetch(address: str) -> tuple[int, str | None, bytes]:
+        host, _, path = address.removeprefix("http://").partition("/")
+        connection = http.client.HTTPConnection(host)
+        try:
+            connection.request("GET", f"/{path}capture")
+            answer = connection.getresponse()
+            return answer.status, answer.headers[view.GROWS], answer.read()
+        finally:
+            connection.close()
+
+    ends: list[tuple[int, str | None, bytes]] = []
+    with view.watched(file, page) as address:
+        assert fetch(address) == (404, "yes", b"no packets yet\n")
+        file.write_bytes(b"one")
+        assert fetch(address) == (200, "yes", b"one")
+        file.write_bytes(b"one and two")
+
+        def follow() -> None:
+            while not ends or ends[-1][1] is not None:
+                ends.append(fetch(address))
+
+        page_that_follows = threading.Thread(target=follow)
+        page_that_follows.start()
+    page_that_follows.join()
+    # The end of the file is there before the server is gone.
+    assert ends[-1] == (200, None, b"one and two")
+
+
 def test_a_page_of_one_file_holds_a_capture(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,11 @@
 // Captures of packets in the page: what tshark reads of the same file, what the command says of it, files that are
 // damaged, and the simulation beside it.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import init, { Capture, Scenario } from "../engine/lasthop_web.js";
 import { LASTHOP, ROOT, done, flawless, launch, lasthop, open, refusal, view } from "./helpers.mjs";
@@ -270,3 +271,45 @@ for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: "
     await close();
   });
 }
+
+/** A run that writes a capture while the page shows it; `grow` says up to which byte. */
+async function growing(source, place) {
+  const program = `
+import sys
+from pathlib import Path
+from lasthop import view
+source, place = map(Path, sys.argv[1:])
+whole = source.read_bytes()
+with view.watched(place) as address:
+    print(address, flush=True)
+    for size in sys.stdin:
+        place.write_bytes(whole[: int(size)])
+`;
+  const python = path.join(path.dirname(LASTHOP), "python");
+  const run = spawn(python, ["-c", program, source, place], { stdio: ["pipe", "pipe", "inherit"] });
+  const address = await new Promise((resolve) => { createInterface({ input: run.stdout }).once("line", resolve); });
+  return { address, grow: (size) => run.stdin.write(`${size}\n`), end: () => run.stdin.end() };
+}
+
+test("a capture that a run still writes grows in the page, and a simulation comes at its end", async () => {
+  const size = readFileSync(files.server).length;
+  const run = await growing(files.server, path.join(folder, "growing.pcapng"));
+  const { page, wrong, close } = await open(browser, run.address);
+  const packets = async () => Number((await page.innerText(".capture > .took")).replaceAll(",", "").split(" ")[0]);
+  const until = (least) => page.waitForFunction((most) => Number((document.querySelector(".capture > .took")?.textContent ?? "").replaceAll(",", "").split(" ")[0]) > most, least, { timeout: 30_000 });
+  await page.getByText("Waiting for the first packets").waitFor();
+  run.grow(Math.round(size / 3));
+  await until(0);
+  const early = await packets();
+  assert.match(await page.innerText(".capture > .took"), /the run goes on/);
+  assert.equal(await page.getByLabel("Beside it, simulated with").count(), 0);
+  run.grow(Math.round(size / 2));
+  await until(early);
+  run.grow(size);
+  run.end();
+  await page.getByText("Captured and simulated").waitFor({ timeout: 60_000 });
+  assert.equal(await packets(), JSON.parse(read(files.server).found()).packets);
+  // What was not there yet is a 404, which the browser notes; nothing else went wrong.
+  assert.deepEqual(wrong.filter((one) => !/404/.test(one) && !/ERR_CONNECTION/.test(one)), []);
+  await close();
+});

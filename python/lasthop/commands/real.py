@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,6 +37,7 @@ from lasthop.commands.options import (
     VirtualOption,
 )
 from lasthop.errors import ArgumentError, Interrupted
+from lasthop.places import SENDERS, capture_file
 from lasthop.progress import shown_progress
 from lasthop.results import Runs
 from lasthop.stand_ins import unexecuted
@@ -51,8 +53,14 @@ from lasthop.terminal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lasthop.results import Run
     from lasthop.scenario import Scenario
+
+
+#: Bytes of a packet that hold all its headers: what a page that only watches needs.
+HEADERS = 128
 
 
 def emulate(
@@ -123,6 +131,10 @@ def emulate(
         list[str] | None,
         typer.Option("--dns", metavar="ADDRESS", help="With --out-through: a name server; repeatable."),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Serve a page that shows the connections while the run goes on."),
+    ] = False,
     table_format: FormatOption = "parquet",
     force: ForceOption = False,
     trust: TrustOption = False,
@@ -148,6 +160,8 @@ def emulate(
         scenario = open_scenario(file, settings, trust=trust)
         check_recording(out, series=series, trace=trace, capture_at=capture_at)
         captures = live.check_captures(scenario, capture_at or None, trace=trace)
+        if watch:
+            captures = list(dict.fromkeys([*captures, SENDERS]))
         live.check_snaplen(snaplen)
         programs, words = _programs(beside or []), command or []
         live.check_hosts(scenario, [host, *(name for name, _ in programs)])
@@ -164,24 +178,40 @@ def emulate(
                     f"note: this run is within another: {near!r} is its host {outer!r}, "
                     "and packets cross both networks"
                 )
-            finished, interruption = _emulated(
-                scenario,
-                words,
-                host=host,
-                beside=programs,
-                kernel=kernel,
-                seed=seed,
-                budget_s=budget / 1e3,
-                series=series,
-                trace=trace,
-                capture_at=captures,
-                snaplen=snaplen,
-                folder=out,
-                out_through=out_through,
-                dns=dns or (),
-            )
+            with _watched(out) if watch else nullcontext(out) as folder:
+                finished, interruption = _emulated(
+                    scenario,
+                    words,
+                    host=host,
+                    beside=programs,
+                    kernel=kernel,
+                    seed=seed,
+                    budget_s=budget / 1e3,
+                    series=series,
+                    trace=trace,
+                    capture_at=captures,
+                    snaplen=min(snaplen, HEADERS) if watch and out is None else snaplen,
+                    folder=folder,
+                    out_through=out_through,
+                    dns=dns or (),
+                )
             deliver_runs(finished, json_file, out, table_format, finished.seeds)
             _deliver_report(finished[0], shown=json_file != "-", interruption=interruption)
+
+
+@contextmanager
+def _watched(out: Path | None) -> Iterator[Path]:
+    """Serve a page that follows the capture of the senders; yields the folder for captures."""
+    from tempfile import TemporaryDirectory
+
+    from lasthop import view
+
+    with (
+        TemporaryDirectory(prefix="lasthop-watch-") if out is None else nullcontext(str(out)) as folder,
+        view.watched(Path(folder) / capture_file(SENDERS)) as address,
+    ):
+        note(f"watch it at {address}")
+        yield Path(folder)
 
 
 def _emulated(

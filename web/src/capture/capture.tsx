@@ -172,13 +172,13 @@ function Toolbar({ state, read, chosen, law, span, duration }: ToolProps) {
           </select>
         </label>
       )}
-      <label class="field inline">
+      {!state.capture?.grows && <label class="field inline">
         <span>Beside it, simulated with</span>
         <select value={law} onChange={(event) => choose("law", event.currentTarget.value)}>
           <option value={NO_LAW}>nothing</option>
           {lawsOf(state).map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
-      </label>
+      </label>}
       <button type="button" disabled={read.scenario.flows.length === 0} onClick={() => open({ name: `${read.name.replace(/\.[^.]*$/, "")}.toml`, text: read.scenario.text, files: {} }, null, { view: "play" })}>Open the path in Play</button>
       <span class="zoom">
         <button type="button" aria-label="Look closer" title="Look closer: or drag over a curve" onClick={() => look(0.5)}>+</button>
@@ -208,7 +208,8 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
   const { capture } = state;
   const { found, scenario, chosen } = read;
   const laws = lawsOf(state);
-  const law = askedLaw === NO_LAW || laws.includes(askedLaw ?? "") ? (askedLaw ?? NO_LAW) : "cubic";
+  const grows = capture?.grows ?? false;
+  const law = grows ? NO_LAW : askedLaw === NO_LAW || laws.includes(askedLaw ?? "") ? (askedLaw ?? NO_LAW) : "cubic";
   // Which flow of the scenario the connection is; those of other hosts are none.
   const place = scenario.flows.indexOf(chosen.flow);
   const isWritten = place >= 0 && found.flows[chosen.flow]?.data_forward === chosen.forward;
@@ -217,7 +218,7 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
     const overrides = scenario.flows.flatMap((flow, index): Overrides => (found.flows[flow]?.transport === "tcp" ? [[`flows.${index}.transport`, law]] : []));
     return pool.simulated({ source: { name: "path.toml", text: scenario.text, files: {} }, overrides, seed: 1, node: scenario.node ?? USUAL_NODE, flow: place, found: JSON.stringify(found) });
   };
-  const job = useJob(isAsked ? simulate : null, `${capture?.key} ${keyOf(chosen)} ${law} ${scenario.text.length}`);
+  const job = useJob(isAsked ? simulate : null, `${capture?.key} ${capture?.version} ${keyOf(chosen)} ${law} ${scenario.text.length}`);
   const simulated = job.value;
   const duration = Math.max(found.length_s, simulated?.found.length_s ?? 0, 1e-6);
   const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
@@ -227,7 +228,7 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
   const others = found.others > 0 ? `, ${found.others.toLocaleString("en-GB")} of other protocols` : "";
   return (
     <>
-      <p class="took">{found.packets.toLocaleString("en-GB")} packets of TCP and UDP{others}, {shown(found.length_s, "s")}{found.truncated ? "; the file ends within a packet: it was cut while it was written" : ""}</p>
+      <p class="took">{found.packets.toLocaleString("en-GB")} packets of TCP and UDP{others}, {shown(found.length_s, "s")}{grows ? "; the run goes on" : found.truncated ? "; the file ends within a packet: it was cut while it was written" : ""}</p>
       {scenario.lacks && <p class="message note">What this capture cannot show: {scenario.lacks}.</p>}
       <p class="look" role="status">
         {simulated ? inWords(simulated.beside) : isAsked && !job.failure ? "Simulating the path that the packets show …" : !isWritten && law !== NO_LAW ? "This way of the connection is not part of the path below: nothing is simulated beside it." : ""}
@@ -255,15 +256,18 @@ export function CaptureView({ theme }: { theme: string }) {
   const [asked] = useChosen("connection");
   const [askedInterface] = useChosen("interface");
   const only = /^\d+$/.test(askedInterface ?? "") ? Number(askedInterface) : null;
-  const key = capture ? `${capture.key} ${only} ${asked}` : "";
+  const key = capture ? `${capture.key} ${capture.version} ${only} ${asked}` : "";
   const read = async (): Promise<CaptureRead> => {
     if (!capture) throw new Error("there is no capture");
     const found = /^(\d+)([fb])$/.exec(asked ?? "");
     const way = found ? { flow: Number(found[1]), forward: found[2] === "f" } : null;
-    return { ...(await pool.capture({ file: capture.blob, name: capture.name, key: `${capture.key} ${only}`, only, way })) };
+    return { ...(await pool.capture({ file: capture.blob, name: capture.name, key: `${capture.key} ${capture.version} ${only}`, only, way })) };
   };
-  const { value, failure } = useJob(capture ? read : null, key);
-  // Until the next connection is there, the one before stays.
+  const job = useJob(capture ? read : null, key);
+  const { value } = job;
+  // A file in which a run still writes may have no packet yet.
+  const failure = capture?.grows ? null : job.failure;
+  // Until the next connection is there, or what has been added, the one before stays.
   const [kept, keep] = useState<{ of: string; read: CaptureRead } | null>(null);
   useEffect(() => { if (value) keep({ of: `${capture?.key} ${only}`, read: value }); }, [value]);
   const shownRead = value ?? (kept?.of === `${capture?.key} ${only}` && !failure ? kept.read : null);
@@ -281,7 +285,7 @@ export function CaptureView({ theme }: { theme: string }) {
           <pre tabIndex={0}>{"tcpdump -i eth0 -s 96 -w transfer.pcap host ADDRESS\nlasthop view transfer.pcap"}</pre>
         </div>
       )}
-      {capture && !shownRead && !failure && <p class="took" role="status">Reading {capture.name} …</p>}
+      {capture && !shownRead && !failure && <p class="took" role="status">{capture.grows ? "Waiting for the first packets of the run …" : `Reading ${capture.name} …`}</p>}
       {failure && <pre class="message bad" role="alert">{failure.kind === "capture" ? `cannot read the capture '${capture?.name}': ${failure.text}` : failure.text}</pre>}
       {several.length > 0 && (
         <p class="message bad" role="alert">

@@ -196,17 +196,35 @@ interface CaptureGiven {
   bytes?: string;
 }
 
+/** A capture that grows is fetched again after this time, in milliseconds, and one more for each 30 kB of it. */
+const AGAIN = 1000;
+const BYTES_A_MS = 30_000;
+/** The header of a capture that a run still writes (`lasthop emulate --watch`). */
+const GROWS = "Lasthop-Growing";
+const GIVEN = "given";
+
 async function openGiven({ name, file, bytes }: CaptureGiven): Promise<void> {
-  let blob = new Blob([Uint8Array.from(atob(bytes ?? ""), (letter) => letter.charCodeAt(0))]);
-  if (file !== undefined) {
-    const answer = await fetch(`./${file}`).catch(() => null);
-    if (!answer?.ok) {
-      update({ note: `The capture ${name} cannot be loaded: lasthop view has ended, or the file is gone. Start it again, or open the file here.` });
-      return;
-    }
-    blob = await answer.blob();
+  if (file === undefined) {
+    const blob = new Blob([Uint8Array.from(atob(bytes ?? ""), (letter) => letter.charCodeAt(0))]);
+    update({ capture: { name, blob, key: GIVEN, version: 0, grows: false } });
+    return;
   }
-  update({ capture: { name, blob, key: "given" } });
+  for (let version = 0; ; version += 1) {
+    const answer = await fetch(`./${file}`).catch(() => null);
+    const grows = answer?.headers.has(GROWS) ?? false;
+    const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
+    const { capture } = get();
+    // Another file was opened meanwhile.
+    if (capture && capture.key !== GIVEN) return;
+    if (blob || (grows && !capture)) {
+      update({ capture: { name, blob: blob ?? new Blob(), key: GIVEN, version, grows } });
+    } else if (!grows) {
+      if (capture) update({ capture: { ...capture, version, grows } });
+      else update({ note: `The capture ${name} cannot be loaded: lasthop has ended, or the file is gone. Start it again, or open the file here.` });
+    }
+    if (!grows) return;
+    await new Promise((resolve) => window.setTimeout(resolve, AGAIN + (blob?.size ?? 0) / BYTES_A_MS));
+  }
 }
 
 /** What `lasthop view` was asked to show; null for nothing in particular. */

@@ -13,7 +13,7 @@ let opened = 0;
 /** Shows a capture; what is wrong with it the engine says. */
 export function openCapture(name: string, blob: Blob): void {
   for (const one of ["connection", "interface", "span"]) choose(one, null);
-  update({ capture: { name, blob, key: `${(opened += 1)}` }, view: "capture" });
+  update({ capture: { name, blob, key: `${(opened += 1)}`, version: 0, grows: false }, view: "capture" });
 }
 
 async function isCapture(file: File): Promise<boolean> {

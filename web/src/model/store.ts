@@ -33,7 +33,8 @@ export interface State {
   view: View;
   explore: ExploreGiven | null;
   /** A file of real packets; `key` tells it from those before it. */
-  capture: { name: string; blob: Blob; key: string } | null;
+  /** `version`: how often it was read anew, since a run still writes it as long as it grows. */
+  capture: { name: string; blob: Blob; key: string; version: number; grows: boolean } | null;
   about: About;
   keys: Keys;
   statistics: Statistics;
