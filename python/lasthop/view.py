@@ -41,6 +41,8 @@ PAGE = Path(__file__).parent / "page"
 LONGEST_TEXT = 2 << 20
 #: The name of a capture beside the page, and the most that a page of one file holds of one.
 CAPTURE = "capture"
+#: How names of logs of stacks end.
+QLOG = (".qlog", ".sqlog")
 LARGEST_CAPTURE = 32 << 20
 #: The header by which the page learns that a capture is still being written.
 GROWS = "Lasthop-Growing"
@@ -67,8 +69,8 @@ def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[
     Parameters
     ----------
     place : str or None
-        Folder of a run, a comparison, a study or a reproduced paper; a scenario or study file; a capture; the
-        name of a ready scenario; the number of a paper that was reproduced below this folder.
+        Folder of a run, a comparison, a study or a reproduced paper; a scenario or study file; a capture; a
+        qlog; the name of a ready scenario; the number of a paper that was reproduced below this folder.
     settings : mapping, optional
         Values to set in the scenario, as with ``--set``.
     """
@@ -77,7 +79,7 @@ def given(place: str | None, settings: Mapping[str, str] | None = None) -> dict[
             raise ArgumentError("--set changes a scenario: name one")
         return None
     path = Path(place)
-    if is_capture(path):
+    if is_capture(path) or (path.is_file() and path.suffix.lower() in QLOG):
         if settings:
             raise ArgumentError("--set changes a scenario: it needs a scenario file, not a capture")
         return _of_capture(path)
@@ -110,9 +112,26 @@ def _explored(place: str, path: Path) -> dict[str, Any] | None:
 
 
 def _of_capture(path: Path) -> dict[str, Any]:
-    """Return a capture; the page reads it itself, and what is wrong with it is said before."""
-    Captured(path)
+    """Return a capture or a log of a stack; the page reads it itself, and what is wrong is said before."""
+    if path.suffix.lower() in QLOG:
+        _check_qlog(path)
+    else:
+        Captured(path)
     return {"kind": "capture", "name": _letters(path.name), "place": str(path)}
+
+
+def _check_qlog(path: Path) -> None:
+    """Refuse what does not begin like a qlog."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(PIECE)
+    except OSError as error:
+        raise OutputError(f"cannot read the log '{path}': {reason_of(error)}") from None
+    if b'"qlog_' not in begins and b'"file_schema"' not in begins:
+        raise OutputError(
+            f"cannot read the log '{path}': no qlog_version stands at its beginning; a qlog is JSON, or "
+            "records of JSON, as QUIC stacks and 'lasthop run --qlog' write it"
+        )
 
 
 def _of_folder(path: Path) -> dict[str, Any]:

@@ -158,7 +158,7 @@ for (const side of ["server", "client"]) {
     assert.equal(options.length, 4);
     for (const option of options) {
       await page.selectOption(".toolbar select >> nth=0", option);
-      await page.waitForFunction(() => document.querySelector(".capture")?.getAttribute("aria-busy") === "false" && document.querySelector("#beside-title"), null, { timeout: 60_000 });
+      await page.waitForFunction(() => document.querySelector(".capture [aria-busy=false]") && document.querySelector("#beside-title"), null, { timeout: 60_000 });
     }
     assert.match(await page.textContent(".look"), /^The simulation (differs most in|shows no difference)/);
     const differences = await page.$$eval('[aria-labelledby="beside-title"] tbody tr', (list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
@@ -272,6 +272,21 @@ for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: "
   });
 }
 
+test("the scenario in Play is simulated beside a capture, each of its flows", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  await page.setInputFiles("input[type=file]", path.join(folder, "path.toml"));
+  await done(page);
+  await page.getByRole("button", { name: "Capture", exact: true }).click();
+  await page.setInputFiles(".capture input[type=file]", files.server);
+  await page.getByLabel("Beside it, simulated").selectOption("play");
+  await page.getByText("The simulation shows no difference").waitFor({ timeout: 60_000 });
+  await page.getByLabel("Its flow").selectOption("1");
+  await page.waitForFunction(() => location.hash.includes("beside=1"));
+  await page.getByText("captured at the node server").waitFor({ timeout: 60_000 });
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 /** A run that writes a capture while the page shows it; `grow` says up to which byte. */
 async function growing(source, place) {
   const program = `
@@ -295,14 +310,14 @@ test("a capture that a run still writes grows in the page, and a simulation come
   const size = readFileSync(files.server).length;
   const run = await growing(files.server, path.join(folder, "growing.pcapng"));
   const { page, wrong, close } = await open(browser, run.address);
-  const packets = async () => Number((await page.innerText(".capture > .took")).replaceAll(",", "").split(" ")[0]);
-  const until = (least) => page.waitForFunction((most) => Number((document.querySelector(".capture > .took")?.textContent ?? "").replaceAll(",", "").split(" ")[0]) > most, least, { timeout: 30_000 });
+  const packets = async () => Number((await page.innerText(".capture .took")).replaceAll(",", "").split(" ")[0]);
+  const until = (least) => page.waitForFunction((most) => Number((document.querySelector(".capture .took")?.textContent ?? "").replaceAll(",", "").split(" ")[0]) > most, least, { timeout: 30_000 });
   await page.getByText("Waiting for the first packets").waitFor();
   run.grow(Math.round(size / 3));
   await until(0);
   const early = await packets();
-  assert.match(await page.innerText(".capture > .took"), /the run goes on/);
-  assert.equal(await page.getByLabel("Beside it, simulated with").count(), 0);
+  assert.match(await page.innerText(".capture .took"), /the run goes on/);
+  assert.equal(await page.getByLabel("Beside it, simulated").count(), 0);
   run.grow(Math.round(size / 2));
   await until(early);
   run.grow(size);

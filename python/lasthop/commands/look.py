@@ -214,8 +214,8 @@ def view(
         str | None,
         typer.Argument(
             metavar="RUN|STUDY|PAPER|SCENARIO|CAPTURE",
-            help="Folder of results, scenario or study file, capture (pcap, pcapng), name of a ready "
-            "scenario, or number of a reproduced paper.",
+            help="Folder of results, scenario or study file, capture (pcap, pcapng), log (qlog), name of a "
+            "ready scenario, or number of a reproduced paper.",
             show_default=False,
         ),
     ] = None,

@@ -2,33 +2,21 @@
 // by the same reader, at the same place of the path; what is of the file and what of the simulation is named everywhere.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Cancelled, EngineError } from "../engine/pool";
-import type { CaptureRead, CapturedFlow, Failure, Overrides, SimulatedRead } from "../engine/types";
-import { prefixFor } from "../model/compare";
-import { clock } from "../model/clock";
+import type { CaptureRead, CapturedFlow, Overrides, SimulatedRead } from "../engine/types";
 import { panelsOf, CAPTURED, SIMULATED, type Chosen } from "../model/captured";
 import { spanOf, type Span } from "../model/curves";
-import { openFiles } from "../model/files";
+import { IS_QLOG, openFiles } from "../model/files";
 import { choose, open, pool, useChosen, useStore, type State } from "../model/store";
-import { Chart, nearer } from "../ui/chart";
+import { Chart } from "../ui/chart";
+import { Beside, IN_PLAY, inPlay, Legend, lawsOf, NO_LAW, setSpan, shown, useJob, Zoom } from "./parts";
+import { QlogView } from "./qlog";
 
-const NO_LAW = "none";
 /** Connections that are listed; the others are in the file all the same. */
 const LISTED = 200;
 /** Differences that are named in the first sentence. */
 const FOREMOST = 3;
 /** Where the simulation is captured if it is not seen where the file was. */
 const USUAL_NODE = "server";
-
-function setSpan(span: Span | null): void {
-  choose("span", span ? span.map((one) => String(Number(one.toPrecision(9)))).join("-") : null);
-}
-
-function shown(value: number, unit: string): string {
-  if (unit === "B") return `${value.toLocaleString("en-GB")} B`;
-  const [factor, name] = prefixFor(value, unit);
-  return `${Number((value / factor).toPrecision(3)).toLocaleString("en-GB")} ${name}`;
-}
 
 const endsOf = (one: CapturedFlow, forward: boolean): string => {
   const [from, to] = [`${one.from}:${one.from_port}`, `${one.to}:${one.to_port}`];
@@ -39,27 +27,6 @@ const endsOf = (one: CapturedFlow, forward: boolean): string => {
 function waysOf(flows: CapturedFlow[]): (Chosen & { payload: number })[] {
   const ways = flows.flatMap((one, flow) => [true, false].map((forward) => ({ flow, forward, payload: one.payload[forward ? 0 : 1] ?? 0 })));
   return ways.filter((way) => way.payload > 0).sort((a, b) => b.payload - a.payload);
-}
-
-function failureOf(error: unknown): Failure {
-  if (error instanceof EngineError) return error.failure;
-  const message = error instanceof Error ? error.message : String(error);
-  return { kind: "call", message, text: message };
-}
-
-/** What a job of the engine gave, or why it did not; the last of several calls counts. */
-function useJob<T>(start: (() => Promise<T>) | null, key: string): { value: T | null; failure: Failure | null } {
-  const [state, setState] = useState<{ key: string; value: T | null; failure: Failure | null }>({ key: "", value: null, failure: null });
-  useEffect(() => {
-    let isOver = false;
-    if (!start) return;
-    start().then(
-      (value) => !isOver && setState({ key, value, failure: null }),
-      (error: unknown) => !isOver && !(error instanceof Cancelled) && setState({ key, value: null, failure: failureOf(error) }),
-    );
-    return () => { isOver = true; };
-  }, [key]);
-  return start && state.key === key ? state : { value: null, failure: null };
 }
 
 /** The way that was chosen, as far as the file has it. */
@@ -142,11 +109,6 @@ function inWords(beside: SimulatedRead["beside"]): string {
   return `The simulation differs most in: ${most.map((row) => `${row.name}, ${row.first} captured, ${row.second} simulated`).join("; ")}.`;
 }
 
-/** The senders that a simulation may have. */
-function lawsOf(state: State): string[] {
-  return state.keys.transports.filter((name) => name !== "udp");
-}
-
 interface ToolProps {
   state: State;
   read: CaptureRead;
@@ -157,7 +119,6 @@ interface ToolProps {
 }
 
 function Toolbar({ state, read, chosen, law, span, duration }: ToolProps) {
-  const look = (factor: number) => setSpan(nearer(span ?? [0, duration], clock.isSet ? clock.seconds : duration / 2, factor, duration));
   const ways = waysOf(read.found.flows);
   return (
     <div class="toolbar" role="group" aria-label="What the curves show">
@@ -172,33 +133,10 @@ function Toolbar({ state, read, chosen, law, span, duration }: ToolProps) {
           </select>
         </label>
       )}
-      {!state.capture?.grows && <label class="field inline">
-        <span>Beside it, simulated with</span>
-        <select value={law} onChange={(event) => choose("law", event.currentTarget.value)}>
-          <option value={NO_LAW}>nothing</option>
-          {lawsOf(state).map((name) => <option key={name} value={name}>{name}</option>)}
-        </select>
-      </label>}
+      {!state.capture?.grows && <Beside state={state} law={law} laws={lawsOf(state)} />}
       <button type="button" disabled={read.scenario.flows.length === 0} onClick={() => open({ name: `${read.name.replace(/\.[^.]*$/, "")}.toml`, text: read.scenario.text, files: {} }, null, { view: "play" })}>Open the path in Play</button>
-      <span class="zoom">
-        <button type="button" aria-label="Look closer" title="Look closer: or drag over a curve" onClick={() => look(0.5)}>+</button>
-        <button type="button" aria-label="Look wider" disabled={!span} onClick={() => look(2)}>−</button>
-        {span && <button type="button" class="quiet" onClick={() => setSpan(null)}>Whole capture</button>}
-      </span>
+      <Zoom span={span} duration={duration} whole="Whole capture" />
     </div>
-  );
-}
-
-/** What colours and lines of the time-sequence graph mean. */
-function Legend() {
-  return (
-    <p class="legend">
-      <span><i class="bar" style={{ background: "var(--sender-0)" }} />sent</span>
-      <span><i class="bar" style={{ background: "var(--bad)" }} />sent once more, or late</span>
-      <span><i class="bar" style={{ background: "var(--sender-3)" }} />selectively acknowledged</span>
-      <span><i class="line" style={{ background: "var(--sender-2)" }} />acknowledged</span>
-      <span><i class="dashes" style={{ borderColor: "var(--muted)" }} />end of the receiver's window</span>
-    </p>
   );
 }
 
@@ -209,16 +147,18 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
   const { found, scenario, chosen } = read;
   const laws = lawsOf(state);
   const grows = capture?.grows ?? false;
-  const law = grows ? NO_LAW : askedLaw === NO_LAW || laws.includes(askedLaw ?? "") ? (askedLaw ?? NO_LAW) : "cubic";
+  const law = grows ? NO_LAW : [NO_LAW, IN_PLAY, ...laws].includes(askedLaw ?? "") ? (askedLaw ?? NO_LAW) : "cubic";
+  const [askedFlow] = useChosen("beside");
+  const played = law === IN_PLAY ? inPlay(state, askedFlow, found.path.captured_near !== "receiver", JSON.stringify(found)) : null;
   // Which flow of the scenario the connection is; those of other hosts are none.
   const place = scenario.flows.indexOf(chosen.flow);
   const isWritten = place >= 0 && found.flows[chosen.flow]?.data_forward === chosen.forward;
-  const isAsked = law !== NO_LAW && isWritten;
+  const isAsked = law !== NO_LAW && (law === IN_PLAY ? played !== null : isWritten);
   const simulate = () => {
     const overrides = scenario.flows.flatMap((flow, index): Overrides => (found.flows[flow]?.transport === "tcp" ? [[`flows.${index}.transport`, law]] : []));
     return pool.simulated({ source: { name: "path.toml", text: scenario.text, files: {} }, overrides, seed: 1, node: scenario.node ?? USUAL_NODE, flow: place, found: JSON.stringify(found) });
   };
-  const job = useJob(isAsked ? simulate : null, `${capture?.key} ${capture?.version} ${keyOf(chosen)} ${law} ${scenario.text.length}`);
+  const job = useJob(isAsked ? (played?.start ?? simulate) : null, `${capture?.key} ${capture?.version} ${keyOf(chosen)} ${law} ${played?.key ?? scenario.text.length}`);
   const simulated = job.value;
   const duration = Math.max(found.length_s, simulated?.found.length_s ?? 0, 1e-6);
   const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
@@ -231,15 +171,16 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
       <p class="took">{found.packets.toLocaleString("en-GB")} packets of TCP and UDP{others}, {shown(found.length_s, "s")}{grows ? "; the run goes on" : found.truncated ? "; the file ends within a packet: it was cut while it was written" : ""}</p>
       {scenario.lacks && <p class="message note">What this capture cannot show: {scenario.lacks}.</p>}
       <p class="look" role="status">
-        {simulated ? inWords(simulated.beside) : isAsked && !job.failure ? "Simulating the path that the packets show …" : !isWritten && law !== NO_LAW ? "This way of the connection is not part of the path below: nothing is simulated beside it." : ""}
+        {simulated ? inWords(simulated.beside) : isAsked && !job.failure ? (played ? "Simulating the scenario in Play …" : "Simulating the path that the packets show …") : !isWritten && law !== NO_LAW ? "This way of the connection is not part of the path below: nothing is simulated beside it." : ""}
       </p>
-      {isAsked && assumed.length > 0 && <p class="message note">Not seen in the capture, and so assumed in the simulation: {assumed.join(" and ")}. The scenario says with which value.</p>}
-      {job.failure && <pre class="message bad" role="alert">the path of the capture cannot be simulated: {job.failure.text}</pre>}
+      {isAsked && !played && assumed.length > 0 && <p class="message note">Not seen in the capture, and so assumed in the simulation: {assumed.join(" and ")}. The scenario says with which value.</p>}
+      {job.failure && <pre class="message bad" role="alert">{played ? "the scenario in Play" : "the path of the capture"} cannot be simulated: {job.failure.text}</pre>}
       <section class="charts" aria-label="Curves">
         <Toolbar {...{ state, read, chosen, law, span, duration }} />
         {drawn.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={NO_MARKS} theme={theme} isLast={index === drawn.length - 1} zoom={setSpan} />)}
-        {isTcp && <Legend />}
-        {simulated && <p class="foot">Simulated: the path below, as lasthop from-capture writes it, with {law}; its packets are captured at the node {scenario.node ?? USUAL_NODE} and read like those of the file. Time 0 is the first packet of each.</p>}
+        {isTcp && <Legend again="sent once more, or late" isLog={false} />}
+        {simulated && played && <p class="foot">Simulated: the scenario {played.name} as it stands in Play, seed {state.seed}; its packets are captured at the node {played.node} and read like those of the file. Time 0 is the first packet of each.</p>}
+        {simulated && !played && <p class="foot">Simulated: the path below, as lasthop from-capture writes it, with {law}; its packets are captured at the node {scenario.node ?? USUAL_NODE} and read like those of the file. Time 0 is the first packet of each.</p>}
       </section>
       {simulated && <Differences beside={simulated.beside} />}
       <Path read={read} />
@@ -250,8 +191,8 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
 
 const NO_MARKS: never[] = [];
 
-export function CaptureView({ theme }: { theme: string }) {
-  const state = useStore();
+/** A file of packets, read connection by connection. */
+function PacketView({ state, theme }: { state: State; theme: string }) {
   const { capture } = state;
   const [asked] = useChosen("connection");
   const [askedInterface] = useChosen("interface");
@@ -273,18 +214,7 @@ export function CaptureView({ theme }: { theme: string }) {
   const shownRead = value ?? (kept?.of === `${capture?.key} ${only}` && !failure ? kept.read : null);
   const several = shownRead?.found.seen_twice_on ?? [];
   return (
-    <main id="main" class="explore capture" tabIndex={-1} aria-busy={capture !== null && !value && !failure}>
-      <div class="head">
-        <h2 class="name">{capture?.name ?? "Open a capture"}</h2>
-        <label class="file">Open a capture<input type="file" accept=".pcap,.pcapng,.cap" onChange={(event) => { void openFiles(event.currentTarget.files); event.currentTarget.value = ""; }} /></label>
-      </div>
-      {state.note && <p class="message note" role="status">{state.note}</p>}
-      {!capture && (
-        <div class="empty">
-          <p>A pcap or pcapng file of a transfer is shown here, beside a simulation of its path. Drop it anywhere on the page, or open it above; it stays in this browser.</p>
-          <pre tabIndex={0}>{"tcpdump -i eth0 -s 96 -w transfer.pcap host ADDRESS\nlasthop view transfer.pcap"}</pre>
-        </div>
-      )}
+    <div aria-busy={capture !== null && !value && !failure}>
       {capture && !shownRead && !failure && <p class="took" role="status">{capture.grows ? "Waiting for the first packets of the run …" : `Reading ${capture.name} …`}</p>}
       {failure && <pre class="message bad" role="alert">{failure.kind === "capture" ? `cannot read the capture '${capture?.name}': ${failure.text}` : failure.text}</pre>}
       {several.length > 0 && (
@@ -294,6 +224,27 @@ export function CaptureView({ theme }: { theme: string }) {
         </p>
       )}
       {shownRead && several.length === 0 && <Shown read={{ ...shownRead, chosen: value ? chosenOf(asked, shownRead.found.flows) : shownRead.chosen }} state={state} theme={theme} />}
+    </div>
+  );
+}
+
+export function CaptureView({ theme }: { theme: string }) {
+  const state = useStore();
+  const { capture } = state;
+  return (
+    <main id="main" class="explore capture" tabIndex={-1}>
+      <div class="head">
+        <h2 class="name">{capture?.name ?? "Open a capture"}</h2>
+        <label class="file">Open a capture<input type="file" accept=".pcap,.pcapng,.cap,.qlog,.sqlog" onChange={(event) => { void openFiles(event.currentTarget.files); event.currentTarget.value = ""; }} /></label>
+      </div>
+      {state.note && <p class="message note" role="status">{state.note}</p>}
+      {!capture && (
+        <div class="empty">
+          <p>A capture of a transfer (pcap, pcapng) is shown here beside a simulation of its path, and a log of a QUIC stack (qlog) beside a scenario of yours. Drop it anywhere on the page, or open it above; it stays in this browser.</p>
+          <pre tabIndex={0}>{"tcpdump -i eth0 -s 96 -w transfer.pcap host ADDRESS\nlasthop view transfer.pcap"}</pre>
+        </div>
+      )}
+      {capture && (IS_QLOG.test(capture.name) ? <QlogView state={state} theme={theme} /> : <PacketView state={state} theme={theme} />)}
     </main>
   );
 }

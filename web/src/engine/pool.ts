@@ -4,7 +4,7 @@
 import wasmUrl from "../../engine/lasthop_web_bg.wasm?url";
 import workerUrl from "./worker?worker&url";
 import { begin } from "./words";
-import type { Answer, CaptureRead, Checked, Failure, Interruptions, Job, ReadTable, RunResult, Series, SimulatedRead, Window } from "./types";
+import type { Answer, CaptureRead, Checked, Failure, Interruptions, Job, QlogRead, ReadTable, RunResult, Series, SimulatedRead, Window } from "./types";
 
 export class EngineError extends Error {
   constructor(readonly failure: Failure) {
@@ -123,6 +123,10 @@ export class Pool {
 
   capture(job: Omit<Extract<Job, { op: "capture" }>, "op">): Promise<CaptureRead> {
     return this.ask({ op: "capture", ...job }, "capture");
+  }
+
+  qlog(job: Omit<Extract<Job, { op: "qlog" }>, "op">): Promise<QlogRead> {
+    return this.ask({ op: "qlog", ...job }, "capture");
   }
 
   simulated(job: Omit<Extract<Job, { op: "simulated" }>, "op">): Promise<SimulatedRead> {

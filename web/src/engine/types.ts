@@ -187,6 +187,26 @@ export interface CaptureRead {
   way: CapturedWay;
 }
 
+/** A connection as a stack logged it. */
+export interface QlogRead {
+  name: string;
+  /** The traces of the file, and the number of the one that is shown. */
+  traces: string[];
+  chosen: number;
+  truncated: boolean;
+  length_s: number;
+  sent: number;
+  received: number;
+  lost: number;
+  bytes: number;
+  /** Whether `way` is what was sent, not what was received: whichever is more. */
+  is_sender: boolean;
+  /** Bytes of packets in the order in which they left; `again` says that a packet was declared lost. */
+  way: CapturedWay;
+  /** Congestion window and bytes in flight. */
+  said: Table;
+}
+
 /** A simulation, captured and read like the file. */
 export interface SimulatedRead {
   found: CaptureFound;
@@ -196,7 +216,8 @@ export interface SimulatedRead {
 
 export type Job =
   | { op: "capture"; file: Blob; name: string; key: string; only: number | null; way: { flow: number; forward: boolean } | null }
-  | { op: "simulated"; source: Source; overrides: Overrides; seed: number; node: string; flow: number; found: string }
+  | { op: "qlog"; file: Blob; name: string; trace: number }
+  | { op: "simulated"; source: Source; overrides: Overrides; seed: number; node: string; flow: number; found: string | null }
   | { op: "check"; source: Source; overrides: Overrides }
   | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
   | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }

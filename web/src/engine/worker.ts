@@ -3,7 +3,8 @@
 
 import init, { Capture, Scenario, beside, removeValue, setValue } from "../../engine/lasthop_web.js";
 import { readTable, TableError } from "./parquet";
-import type { CapturedWay, CaptureFound, CaptureRead, Failure, Interruptions, Job, Overrides, RunResult, Series, SimulatedRead, Source, Summary, Table, Window } from "./types";
+import { QlogError, readQlog } from "./qlog";
+import type { CapturedWay, CaptureFound, CaptureRead, Failure, Interruptions, Job, Overrides, QlogRead, RunResult, Series, SimulatedRead, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "allowed_rate_bit_s", "throughput_bit_s", "goodput_bit_s",
   "first_sent_packets", "timely_packets", "stall_s"];
@@ -124,6 +125,10 @@ function capture({ file, name, key, only, way }: Extract<Job, { op: "capture" }>
   return { name, found, figures: JSON.parse(read.figures()), scenario: JSON.parse(read.scenario(name)), chosen: { flow, forward }, way: wayOf(read, flow, forward) };
 }
 
+function qlog({ file, name, trace }: Extract<Job, { op: "qlog" }>): QlogRead {
+  return readQlog({ size: file.size, text: () => new TextDecoder().decode(new FileReaderSync().readAsArrayBuffer(file)) }, name, trace);
+}
+
 function simulated({ source, overrides, seed, node, flow, found }: Extract<Job, { op: "simulated" }>): SimulatedRead {
   const read = captureOf(`simulated ${JSON.stringify([source.text, overrides, seed, node])}`, () => {
     const scenario = open(source, overrides);
@@ -136,7 +141,7 @@ function simulated({ source, overrides, seed, node, flow, found }: Extract<Job, 
   const [number, forward] = read.flowOf(flow);
   return {
     found: JSON.parse(read.found()),
-    beside: JSON.parse(beside(found, read.found())),
+    beside: found === null ? [] : JSON.parse(beside(found, read.found())),
     way: number === undefined ? null : wayOf(read, number, forward === 1),
   };
 }
@@ -147,6 +152,8 @@ function answer(job: Job, told: Told): unknown {
       return readTable(job.bytes);
     case "capture":
       return capture(job);
+    case "qlog":
+      return qlog(job);
     case "simulated":
       return simulated(job);
     case "set":
@@ -184,6 +191,7 @@ function buffers(value: unknown, found: Set<ArrayBuffer> = new Set()): Set<Array
 
 function failureOf(error: unknown): Failure {
   if (typeof error === "string") return JSON.parse(error) as Failure;
+  if (error instanceof QlogError) return { kind: "capture", message: error.message, text: error.message };
   if (error instanceof TableError) return { kind: "table", message: error.message, text: error.message };
   const message = error instanceof Error ? error.message : String(error);
   return { kind: "call", message, text: `the engine stopped: ${message}` };

@@ -1,7 +1,7 @@
 // What is drawn of a connection of a capture, and of a simulation beside it: the time-sequence graph, and curves of both
 // on one clock. What was read of the files comes from the engine; here it is put on the axis of time.
 
-import type { CapturedWay } from "../engine/types";
+import type { CapturedWay, QlogRead } from "../engine/types";
 import type { Line, Panel, Span } from "./curves";
 import { prefixFor } from "./compare";
 
@@ -179,10 +179,27 @@ function scaled(values: (number | null)[], factor: number): (number | null)[] {
 /** The names of what is laid beside each other. */
 export const CAPTURED = "captured";
 export const SIMULATED = "simulated";
+const LOGGED = "logged";
+
+/** The panels of a log of a stack, beside a simulation if there is one: windows are those that the stack said. */
+export function loggedPanels(read: QlogRead, simulated: CapturedWay | null, span: Span): Panel[] {
+  const made = panelsOf(read.way, simulated, span, true, LOGGED);
+  const [times, window, flight] = [column(read.said, "time_s"), column(read.said, "window"), column(read.said, "flight")];
+  const { at } = bins(span, POINTS);
+  const lines = ([["window", window], ["in flight", flight]] as [string, Float64Array][]).map(([name, values], style) => ({ name, style, values: at.map((time) => {
+    const place = upTo(times, time) - 1;
+    const value = place < 0 || time > last(times) ? Number.NaN : (values[place] ?? Number.NaN);
+    return Number.isNaN(value) ? null : value;
+  }) })).filter(({ values }) => values.some((value) => value !== null));
+  if (lines.length === 0) return made;
+  const [by, unit] = bytesIn(largest(lines.map(({ values }) => values)));
+  const panel: Panel = { id: "cwnd", title: "Congestion window and bytes in flight, as logged", unit, time: at, lines: lines.map((line) => ({ ...line, values: scaled(line.values, by) })), limit: null };
+  return [...made.filter(({ id }) => id !== "flight" || simulated), panel];
+}
 
 /** The panels of a connection, and of the same in a simulation if there is one; `isTcp` is false for datagrams. */
-export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, span: Span, isTcp: boolean): Panel[] {
-  const both: [string, CapturedWay][] = [[CAPTURED, captured], ...(simulated ? [[SIMULATED, simulated] as [string, CapturedWay]] : [])];
+export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, span: Span, isTcp: boolean, whose = CAPTURED): Panel[] {
+  const both: [string, CapturedWay][] = [[whose, captured], ...(simulated ? [[SIMULATED, simulated] as [string, CapturedWay]] : [])];
   const { at } = bins(span, POINTS);
   const sequences = both.map(([name, way]) => ({ name, way, sent: sentOf(way, at), acked: ackedOf(way, at) }));
   const all = sequences.flatMap(({ sent, acked }) => [sent, acked]);
@@ -194,7 +211,7 @@ export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, s
   const made: Panel[] = sequences.map(({ name, way, sent, acked }) => {
     const lines: Line[] = [{ name: isTcp ? "sent" : "bytes", style: 0, values: scaled(sent, factor) }];
     if (acked.some((value) => value !== null)) lines.push({ name: "ACKs", style: 2, values: scaled(acked, factor) });
-    return { id: name === CAPTURED ? "sequence" : "sequence-simulated", title: `${isTcp ? "Time and sequence" : "Payload so far"}, ${name}`, unit, time: at, lines, limit: null, range, paint: painter(way, span, factor, range) };
+    return { id: name === SIMULATED ? "sequence-simulated" : "sequence", title: `${isTcp ? "Time and sequence" : "Payload so far"}, ${name}`, unit, time: at, lines, limit: null, range, paint: painter(way, span, factor, range) };
   });
   const curve = (id: Panel["id"], title: string, unitOf: string, time: number[], of: (way: CapturedWay) => (number | null)[]): void => {
     const found = both.map(([name, way], style) => ({ name, style, values: of(way) })).filter(({ values }) => values.some((value) => value));
@@ -206,7 +223,7 @@ export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, s
   const times = column(captured.segments, "time_s");
   const seen = upTo(times, span[1]) - upTo(times, span[0]);
   const coarse = bins(span, Math.max(10, Math.min(RATE_POINTS, Math.round(seen / PACKETS_IN_BIN))));
-  curve("throughput", "Payload per second", "bit/s", coarse.at, (way) => rateOf(way, coarse));
+  curve("throughput", whose === LOGGED ? "Bytes per second" : "Payload per second", "bit/s", coarse.at, (way) => rateOf(way, coarse));
   if (!isTcp) return made;
   curve("flight", "In flight, as seen where it was captured", "B", at, (way) => {
     const [sent, acked] = [sentOf(way, at), ackedOf(way, at)];

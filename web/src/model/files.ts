@@ -1,10 +1,12 @@
-// Files that are opened or dropped: captures, scenarios and the files that scenarios name.
+// Files that are opened or dropped: captures, logs of stacks, scenarios and the files that scenarios name.
 
 import { choose, get, open, update } from "./store";
 
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
 const MOST_FILE = 16 << 20;
-const IS_CAPTURE = /\.(pcap|pcapng|cap)$/i;
+const IS_CAPTURE = /\.(pcap|pcapng|cap|qlog|sqlog)$/i;
+/** Files in which a stack logged its connection. */
+export const IS_QLOG = /\.s?qlog$/i;
 /** How captures begin: pcapng; pcap with either order of bytes and either unit of time. */
 const MAGIC = ["0a0d0d0a", "d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d"];
 
