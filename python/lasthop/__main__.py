@@ -27,6 +27,13 @@ def main() -> None:
 
             def command() -> None:
                 guarded(say_version)
+        elif len(sys.argv) == 3 and sys.argv[1] == "run" and sys.argv[2][:1] not in ("", "-"):  # noqa: PLR2004
+            # A file and no option: what reads options takes longer to import than a small scenario to run.
+            from lasthop.commands.running import run_scenario
+            from lasthop.terminal import guarded
+
+            def command() -> None:
+                guarded(lambda: run_scenario(sys.argv[2]))
         else:
             from lasthop.cli import main as command
     except KeyboardInterrupt:

@@ -7,7 +7,6 @@ for what a caller names, and for what a file names only where the caller trusts 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 import threading
@@ -212,6 +211,8 @@ def source_of(class_: type) -> Source:
             return Source(class_.__qualname__, Path(file).name, digest, files, Path(file).parent)
         except (OSError, SyntaxError):
             pass
+    import hashlib
+
     # A notebook or an interpreter: what the methods were compiled to.
     own = [base for base in class_.__mro__ if base not in (Sender, object)]
     content = repr([(base.__qualname__, _compiled(vars(base))) for base in own])
@@ -311,6 +312,8 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _digest(class_name: str, files: Mapping[str, bytes]) -> str:
+    import hashlib
+
     whole = hashlib.sha256(class_name.encode())
     for name, content in sorted(files.items()):
         whole.update(f"\n{name} {hashlib.sha256(content).hexdigest()}".encode())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter, defaultdict
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich import box
@@ -415,6 +414,8 @@ def _drawn_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
         TableColumn("drawn", names),
         TableColumn("values", [f"{len(one)}" for one in drawn.values()], "right"),
     ]
+    from statistics import fmean
+
     figures: dict[str, Callable[[list[float]], float]] = {"least": min, "mean": fmean, "most": max}
     for heading, of in figures.items():
         texts = [quantity(of(values), column.unit) for column, values in drawn.items()]

@@ -228,11 +228,9 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _exit(code: int) -> Exception:
+def _exit(code: int) -> SystemExit:
     """Return what ends a verb with this exit code."""
-    import typer
-
-    return typer.Exit(code)
+    return SystemExit(code)
 
 
 def _exit_code(error: LasthopError) -> int:

@@ -259,7 +259,7 @@ def test_version(command: Callable[..., Result]) -> None:
     assert alone.stdout == f"lasthop {lh.__version__}\n"
 
 
-def test_a_command_imports_what_it_needs() -> None:
+def test_a_command_imports_what_it_needs(scenario_file: Path) -> None:
     def imported(*words: str) -> set[str]:
         script = (
             "import sys\nfrom lasthop.__main__ import main\n"
@@ -269,6 +269,9 @@ def test_a_command_imports_what_it_needs() -> None:
         return set(subprocess.run(started, capture_output=True, text=True, check=True).stderr.split())
 
     assert "typer" not in imported("--version")
+    # A file alone needs nothing that reads options.
+    assert not {"typer", "pydantic"} & imported("run", str(scenario_file))
+    assert "typer" in imported("run", str(scenario_file), "--seed", "1")
     helpers = imported("helpers", "--help")
     assert "lasthop.commands.catalogue" in helpers
     assert "lasthop.commands.real" not in helpers

@@ -6,20 +6,17 @@ from typing import Annotated
 
 import typer
 
-from lasthop import api, output
+from lasthop import output
 from lasthop.arguments import complete_metrics, parse_names, parse_seeds
 from lasthop.commands.deliver import (
     advise,
     check_plot,
-    check_recording,
     compared,
     deliver_comparison,
-    deliver_runs,
     measured_files,
     open_scenario,
     split_names,
     targets,
-    with_whereabouts,
 )
 from lasthop.commands.options import (
     BesideOption,
@@ -41,8 +38,8 @@ from lasthop.commands.options import (
     complete_helpers,
     complete_transports,
 )
-from lasthop.errors import ArgumentError, RunError
-from lasthop.progress import shown_progress
+from lasthop.commands.running import run_scenario
+from lasthop.errors import ArgumentError
 from lasthop.terminal import note, user_errors
 
 
@@ -76,36 +73,22 @@ def run(
 
     Several seeds run on all cores; the table then shows means with 95 % intervals.
     """
-    with user_errors():
-        scenario = open_scenario(file, settings, trust=trust)
-        if seed is not None and seeds is not None:
-            raise ArgumentError("--seed and --seeds exclude each other: give one")
-        wanted = [scenario.seed if seed is None else seed] if seeds is None else parse_seeds(seeds)
-        check_recording(out, series=series, trace=trace, capture_at=capture_at, qlog=qlog)
-        trace = trace or qlog
-        places = capture_at or None
-        api.check_seeds(wanted)
-        api.check_places(scenario, places, spooled=True, trace=trace)
-        with targets(file, json_file, out, table_format, force=force):
-            advise(scenario)
-            try:
-                with shown_progress("seeds") as observer:
-                    runs = api.run_seeds(
-                        scenario,
-                        wanted,
-                        series=series,
-                        trace=trace,
-                        jobs=jobs,
-                        observer=observer,
-                        spool=out,
-                        capture_at=places,
-                    )
-            except RunError as error:
-                deliver_runs(error.finished, json_file, out, table_format, wanted, with_qlog=qlog)
-                raise with_whereabouts(error, out) from None
-            deliver_runs(runs, json_file, out, table_format, wanted, with_qlog=qlog)
-        if out is not None:
-            note(f"results in {out}")
+    run_scenario(
+        file,
+        seed=seed,
+        seeds=seeds,
+        settings=settings,
+        json_file=json_file,
+        out=out,
+        series=series,
+        trace=trace,
+        capture_at=capture_at,
+        qlog=qlog,
+        jobs=jobs,
+        table_format=table_format,
+        trust=trust,
+        force=force,
+    )
 
 
 def compare(
