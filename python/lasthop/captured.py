@@ -49,8 +49,8 @@ class Captured:
     ----------
     path : str or Path
         A pcap or pcapng file, taken at either end or on the way.
-    interface : int, optional
-        Only the packets of this interface of a pcapng, counted from 0.
+    interface : int or str, optional
+        Only the packets of this interface of a pcapng: its number, counted from 0, or its name.
 
     Raises
     ------
@@ -60,10 +60,11 @@ class Captured:
         If the same packets are on several interfaces; the text names them.
     """
 
-    def __init__(self, path: str | Path, interface: int | None = None) -> None:
+    def __init__(self, path: str | Path, interface: int | str | None = None) -> None:
         self.path = Path(path)
+        only = None if interface is None else str(interface)
         try:
-            self._said: dict[str, Any] = json.loads(_native.read_capture(self.path, interface))
+            self._said: dict[str, Any] = json.loads(_native.read_capture(self.path, only))
         except ValueError as error:
             raise OutputError(f"cannot read the capture '{self.path}': {error}") from None
         #: All that was found: lengths in seconds, rates in bit/s.
@@ -78,7 +79,13 @@ class Captured:
     def table(self) -> RenderableType:
         """Return the connections and the estimate, for a terminal."""
         found = self.found
-        others = f", {found['others']:,} of other protocols" if found["others"] else ""
+        repeats, encrypted = found["repeated_frames"], found["encrypted_frames"]
+        passed = {
+            "of other protocols": found["others"] - repeats - encrypted,
+            "repeated by 802.11": repeats,
+            "encrypted": encrypted,
+        }
+        others = "".join(f", {number:,} {what}" for what, number in passed.items() if number)
         parts: list[RenderableType] = [
             Text.assemble(
                 (self.path.name, "bold"),

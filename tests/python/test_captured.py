@@ -165,21 +165,60 @@ def udp(version: int, payload: int) -> bytes:
     return struct.pack(">IHBB", 0x60000000, 8 + payload, 17, 64) + ends + datagram
 
 
+def outer(protocol: int, inside: int, head: bytes = b"") -> bytes:
+    """Return an IPv4 header with the number of a protocol, before `head` and `inside` bytes."""
+    length = 20 + len(head) + inside
+    ends = b"\x0b\0\0\1\x0b\0\0\2"
+    return struct.pack(">BBHHHBBH", 0x45, 0, length, 1, 0, 64, protocol, 0) + ends + head
+
+
+def tunnel(port: int, head: bytes, inside: int) -> bytes:
+    """Return IP and UDP towards the port of a tunnel, before `head` and `inside` bytes."""
+    length = 8 + len(head) + inside
+    return outer(17, inside, struct.pack(">HHHH", 2000, port, length, 0) + head)
+
+
+SNAP = b"\xaa\xaa\3\0\0\0%e"
+#: Of 802.11, to an access point: plain, and with a field of QoS.
+TO_AP = b"\x08\1\0\0" + b"\2" * 18 + b"\x10\0"
+WITH_QOS = b"\x88\1\0\0" + b"\2" * 18 + b"\x20\0\0\0"
+RADIOTAP = struct.pack("<BBHIQBBH", 0, 0, 20, 3, 5, 0, 0, 0)
+#: A datagram of 1000 bytes with its IP header: what the lengths of outer headers count.
+HEADS = {
+    "ethernet": (1, bytes(12) + b"%e"),
+    "vlan": (1, bytes(12) + b"\x81\0\0\5%e"),
+    "pppoe": (1, bytes(12) + b"\x88\x64\x11\0\0\1\4\6%p"),
+    "mpls": (1, bytes(12) + b"\x88\x47\0\1\0\x40\0\2\1\x40"),
+    "raw": (101, b""),
+    "cooked": (113, bytes(14) + b"%e"),
+    "cooked 2": (276, b"%e" + bytes(18)),
+    "loopback": (0, b"\2\0\0\0"),
+    "ppp": (9, b"\xff\3%p"),
+    "802.11": (105, TO_AP + SNAP),
+    "radiotap": (127, RADIOTAP + WITH_QOS + SNAP),
+    "gtp-u": (101, tunnel(2152, struct.pack(">BBHI", 0x30, 255, 1028, 7), 1028)),
+    "vxlan": (101, tunnel(4789, b"\x08\0\0\0\0\0\7\0" + bytes(12) + b"%e", 1028)),
+    "gre": (101, outer(47, 1028, b"\0\0%e")),
+}
+
+
+def framed(head: bytes, version: int, payload: int) -> bytes:
+    """Return a datagram behind a head, which has the number of IP where it asks for it."""
+    ether, ppp = (b"\x08\x00", b"\0\x21") if version == 4 else (b"\x86\xdd", b"\0\x57")
+    return head.replace(b"%e", ether).replace(b"%p", ppp) + udp(version, payload)
+
+
 @pytest.mark.parametrize("version", [4, 6])
-@pytest.mark.parametrize(
-    ("link", "head"),
-    [
-        (1, bytes(12) + b"%e"),
-        (1, bytes(12) + b"\x81\x00\x00\x05%e"),
-        (101, b""),
-        (113, bytes(14) + b"%e"),
-        (276, b"%e" + bytes(18)),
-        (0, b"\2\0\0\0"),
-    ],
-)
+@pytest.mark.parametrize(("link", "head"), HEADS.values(), ids=HEADS)
 def test_link_types_and_cut_packets(tmp_path: Path, version: int, link: int, head: bytes) -> None:
-    ether = b"\x08\x00" if version == 4 else b"\x86\xdd"
-    frames = [head.replace(b"%e", ether) + udp(version, 1000) for _ in range(40)]
+    frames = [framed(head, version, 1000) for _ in range(40)]
+    if link in (105, 127):
+        # The numbers of frames: each is another one.
+        place = len(RADIOTAP) * (link == 127) + 22
+        frames = [
+            frame[:place] + struct.pack("<H", number << 4) + frame[place + 2 :]
+            for number, frame in enumerate(frames)
+        ]
     # A short frame of Ethernet is padded; what is no IP is counted.
     arp = bytes(12) + b"\x08\x06" + bytes(28)
     path = tmp_path / "a.pcap"
@@ -192,6 +231,63 @@ def test_link_types_and_cut_packets(tmp_path: Path, version: int, link: int, hea
     assert found["length_s"] == pytest.approx(0.039)
     assert found["path"]["rate_bit_s"]["high"] is None
     assert found["path"]["loss"] is None
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark (Debian package tshark)")
+@pytest.mark.parametrize(("link", "head"), HEADS.values(), ids=HEADS)
+def test_headers_are_those_of_tshark(tmp_path: Path, link: int, head: bytes) -> None:
+    """The file is written by text2pcap, and the innermost datagram is the one that tshark shows."""
+    sizes, text = [1000, 17, 400], tmp_path / "a.txt"
+    frames = [framed(head, 4, size) for size in sizes]
+    text.write_text("".join(f"000000 {frame.hex(' ')}\n\n" for frame in frames))
+    path = tmp_path / "a.pcapng"
+    subprocess.run(
+        [str(shutil.which("text2pcap")), "-q", "-l", str(link), text, path], check=True, capture_output=True
+    )
+    fields = ["-e", "ip.src", "-e", "udp.srcport", "-e", "udp.length", "-E", "occurrence=l"]
+    words = [str(shutil.which("tshark")), "-r", path, "-T", "fields", *fields]
+    told = subprocess.run(words, check=True, capture_output=True, text=True)
+    rows = [line.split("\t") for line in told.stdout.splitlines()]
+    (flow,) = Captured(path).found["flows"]
+    assert [row[:2] for row in rows] == [[flow["from"], str(flow["from_port"])]] * 3
+    assert flow["packets"] == [3, 0]
+    assert flow["payload"] == [sum(int(row[2]) - 8 for row in rows), 0] == [sum(sizes), 0]
+
+
+def test_repeats_and_encrypted_frames(command: Callable[..., Result], tmp_path: Path) -> None:
+    """A frame of 802.11 that was captured twice is one packet; what cannot be read is told apart."""
+    plain = framed(TO_AP + SNAP, 4, 100)
+    again = plain[:1] + b"\x09" + plain[2:]
+    closed = plain[:1] + b"\x41" + plain[2:22] + b"\x30\0" + bytes(100)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap(105, [plain, again, closed]))
+    assert (
+        "1 packets of TCP and UDP, 1 repeated by 802.11, 1 encrypted, 0 s"
+        in command("from-capture", path).stdout
+    )
+    path.write_bytes(pcap(105, [closed]))
+    told = command("from-capture", path)
+    assert told.exit_code == 2
+    assert "one of 802.11 is encrypted: decrypt it first, for example with airdecap-ng" in told.stderr
+    path.write_bytes(pcap(147, [closed]))
+    assert "1 other packets; the link type 147 is not read" in command("from-capture", path).stderr
+
+
+@pytest.mark.skipif(shutil.which("text2pcap") is None, reason="needs text2pcap (Debian package tshark)")
+def test_interfaces_by_their_names(command: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"000000 {udp(4, 50).hex(' ')}\n")
+    path = tmp_path / "a.pcapng"
+    made = [str(shutil.which("text2pcap")), "-q", "-l", "101", "-N", "wwan0", tmp_path / "a.txt", path]
+    subprocess.run(made, check=True, capture_output=True)
+    assert command("from-capture", path, "--interface", "wwan0").exit_code == 0
+    assert command("from-capture", path, "--interface", "0").exit_code == 0
+    refused = command("from-capture", path, "--interface", "eth0")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        f"error: cannot read the capture '{path}': it has no interface \"eth0\": use one of 0 (wwan0)\n"
+    )
+    path.write_bytes(pcap(101, [udp(4, 50)]))
+    assert 'it has no interface "7": use one of 0\n' in command("from-capture", path, "--interface", 7).stderr
 
 
 def test_padding_is_no_payload(tmp_path: Path) -> None:

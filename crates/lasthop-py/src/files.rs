@@ -62,9 +62,9 @@ fn span_of(seconds: f64) -> Span {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "the form that Python's arguments take")]
 #[pyo3(signature = (path, only=None))]
-pub(crate) fn read_capture(py: Python<'_>, path: PathBuf, only: Option<u32>) -> PyResult<String> {
+pub(crate) fn read_capture(py: Python<'_>, path: PathBuf, only: Option<String>) -> PyResult<String> {
     let found = py
-        .detach(|| capture::read::read(&path, only).map(|read| capture::estimate::estimate(&read)))
+        .detach(|| capture::read::read(&path, only.as_deref()).map(|read| capture::estimate::estimate(&read)))
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (figures, scenario) = (capture::said::figures(&found), capture::said::scenario(&found, &name));

@@ -266,8 +266,9 @@ impl Capture {
     /// it.
     #[wasm_bindgen(constructor)]
     pub fn new(read: &Function, only: Option<u32>) -> Result<Capture, JsValue> {
+        let only = only.map(|number| number.to_string());
         let pieces = Pieces { read, at: 0.0, piece: Vec::new(), used: 0 };
-        let inner = read::read_from(pieces, only).map_err(|error| refused("capture", error))?;
+        let inner = read::read_from(pieces, only.as_deref()).map_err(|error| refused("capture", error))?;
         Ok(Capture::of(inner))
     }
 

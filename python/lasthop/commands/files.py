@@ -77,8 +77,10 @@ def from_capture(
         typer.Option("--out", metavar="FILE", help="Write a scenario of the path, with comments: .toml."),
     ] = None,
     interface: Annotated[
-        int | None,
-        typer.Option("--interface", min=0, metavar="N", help="Only this interface of a pcapng, from 0."),
+        str | None,
+        typer.Option(
+            "--interface", metavar="NAME", help="Only this interface of a pcapng, or its number, from 0."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all that was found as JSON.")] = False,
     force: ReplaceFileOption = False,

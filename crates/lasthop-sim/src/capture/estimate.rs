@@ -118,6 +118,8 @@ pub fn estimate(capture: &Capture) -> Value {
     json!({
         "packets": capture.packets.len(),
         "others": capture.others,
+        "repeated_frames": capture.passed.repeats,
+        "encrypted_frames": capture.passed.encrypted,
         "truncated": capture.truncated,
         "seen_twice_on": seen_twice_on(capture, &chosen),
         "length_s": (end - begin) as f64 / 1e9,

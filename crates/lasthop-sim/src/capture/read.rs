@@ -1,7 +1,7 @@
-//! Packets of a capture file: pcap and pcapng, from Ethernet, raw IP, loopback and Linux cooked interfaces.
+//! Packets of a capture file: pcap and pcapng.
 //!
-//! The crate pcap-file reads the files and etherparse the headers. What is no TCP or UDP over IP is counted and passed
-//! over; packets that were stored in part keep the length that they had.
+//! The crate pcap-file reads the files, [`super::frame`] finds IP in their frames, and etherparse reads it. What is no
+//! TCP or UDP over IP is counted and passed over; packets that were stored in part keep the length that they had.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,10 +13,15 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice}
 use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
-use pcap_file::{DataLink, PcapError, TsResolution};
+use pcap_file::{PcapError, TsResolution};
+
+use super::frame::Frames;
+pub use super::frame::Passed;
 
 /// Most packets of a file.
 pub const MOST_PACKETS: usize = 20_000_000;
+/// Interfaces that a message names.
+const MOST_NAMED: usize = 20;
 /// Most connections of a file.
 pub const MOST_FLOWS: usize = 1_000_000;
 
@@ -38,8 +43,16 @@ pub enum CaptureError {
         why: String,
     },
     /// There is nothing in it that has a use.
-    #[error("it holds no packet of TCP or UDP over IP ({0} other packets)")]
-    Empty(u64),
+    #[error("it holds no packet of TCP or UDP over IP ({0} other packets{1})")]
+    Empty(u64, String),
+    /// The interface that was asked for is not in it.
+    #[error("it has no interface {asked:?}: use one of {known}")]
+    Interface {
+        /// Its number or name.
+        asked: String,
+        /// Numbers and names of those that are there.
+        known: String,
+    },
     /// It is too long.
     #[error("it has more than {0}: cut it, for example with editcap")]
     TooLong(&'static str),
@@ -52,6 +65,17 @@ fn keeping(after: usize) -> String {
     } else {
         format!("; to keep what comes before: editcap -r FILE NEW 1-{after}")
     }
+}
+
+/// Why frames hold nothing that is read, behind their number.
+fn reasons(passed: Passed) -> String {
+    let encrypted = match passed.encrypted {
+        0 => String::new(),
+        1 => "; one of 802.11 is encrypted: decrypt it first, for example with airdecap-ng".to_owned(),
+        many => format!("; {many} of 802.11 are encrypted: decrypt them first, for example with airdecap-ng"),
+    };
+    let unread = passed.unread.map_or(String::new(), |link| format!("; the link type {link} is not read"));
+    encrypted + &unread
 }
 
 /// What TCP says in a packet.
@@ -118,6 +142,8 @@ pub struct Capture {
     pub flows: Vec<Ends>,
     /// Packets of other protocols.
     pub others: u64,
+    /// Of these, frames that are no packets, or cannot be read.
+    pub passed: Passed,
     /// Whether the last packet of the file is cut off.
     pub truncated: bool,
 }
@@ -127,12 +153,26 @@ pub struct Capture {
 struct Reader {
     capture: Capture,
     numbers: BTreeMap<Ends, u32>,
-    /// The only interface that counts, if not all do.
-    only: Option<u32>,
+    frames: Frames,
+    /// Number or name of the only interface that counts, if not all do.
+    only: Option<String>,
+    /// The interfaces that there are.
+    known: Vec<String>,
+    /// Whether one of them counts.
+    has_one: bool,
 }
 
-/// Reads the file at `path`: the packets of all interfaces, or of one of them.
-pub fn read(path: &Path, only: Option<u32>) -> Result<Capture, CaptureError> {
+/// An interface of the present section.
+#[derive(Clone, Copy)]
+struct Interface {
+    number: u32,
+    link: u32,
+    clock: Clock,
+    counts: bool,
+}
+
+/// Reads the file at `path`: the packets of all interfaces, or of one of them, by its number or name.
+pub fn read(path: &Path, only: Option<&str>) -> Result<Capture, CaptureError> {
     let open = |error: std::io::Error| CaptureError::Open(crate::scenario::reason(&error));
     let file = File::open(path).map_err(open)?;
     if !file.metadata().map_err(open)?.is_file() {
@@ -142,14 +182,14 @@ pub fn read(path: &Path, only: Option<u32>) -> Result<Capture, CaptureError> {
 }
 
 /// Reads a capture from anywhere, likewise.
-pub fn read_from(mut file: impl Read, only: Option<u32>) -> Result<Capture, CaptureError> {
+pub fn read_from(mut file: impl Read, only: Option<&str>) -> Result<Capture, CaptureError> {
     let mut magic = Vec::new();
     let open = |error: std::io::Error| CaptureError::Open(crate::scenario::reason(&error));
     file.by_ref().take(4).read_to_end(&mut magic).map_err(open)?;
     let mut whole = Cursor::new(magic.clone()).chain(file);
     // The formats are read by one piece of code, whatever the file comes from.
     let whole: &mut dyn Read = &mut whole;
-    let mut reader = Reader { only, ..Reader::default() };
+    let mut reader = Reader { only: only.map(str::to_owned), ..Reader::default() };
     match magic[..] {
         [0x0a, 0x0d, 0x0d, 0x0a] => reader.read_pcapng(whole)?,
         [0xd4, 0xc3, 0xb2, 0xa1]
@@ -162,9 +202,16 @@ pub fn read_from(mut file: impl Read, only: Option<u32>) -> Result<Capture, Capt
         [] => return Err(CaptureError::Format(", it is empty")),
         _ => return Err(CaptureError::Format("")),
     }
+    if !reader.has_one
+        && let Some(asked) = reader.only
+    {
+        let known = if reader.known.is_empty() { "none".to_owned() } else { reader.known.join(", ") };
+        return Err(CaptureError::Interface { asked, known });
+    }
     let mut capture = reader.capture;
+    capture.passed = reader.frames.passed;
     if capture.packets.is_empty() {
-        return Err(CaptureError::Empty(capture.others));
+        return Err(CaptureError::Empty(capture.others, reasons(capture.passed)));
     }
     // Interfaces are written one after another; packets of one instant stay in the file's order.
     capture.packets.sort_by_key(|packet| packet.at_ns);
@@ -175,6 +222,17 @@ impl Reader {
     fn damaged(&self, error: &PcapError) -> CaptureError {
         let after = self.capture.packets.len() + self.capture.others as usize;
         CaptureError::Damaged { after, why: error.to_string().to_lowercase() }
+    }
+
+    /// Adds an interface; one that many sections have is named once.
+    fn interface(&mut self, number: u32, name: Option<&str>, link: u32, clock: Clock) -> Interface {
+        let said = name.map_or_else(|| number.to_string(), |name| format!("{number} ({name})"));
+        if !self.known.contains(&said) && self.known.len() < MOST_NAMED {
+            self.known.push(said);
+        }
+        let counts = self.only.as_deref().is_none_or(|only| only == number.to_string() || Some(only) == name);
+        self.has_one |= counts;
+        Interface { number, link, clock, counts }
     }
 
     /// Whether reading may go on behind `error`: a file that was cut while it was written ends before its time.
@@ -190,16 +248,17 @@ impl Reader {
 
     fn read_pcap(&mut self, file: &mut dyn Read) -> Result<(), CaptureError> {
         let mut reader = PcapReader::new(file).map_err(|error| self.damaged(&error))?;
-        let (link, nano) =
-            (reader.header().datalink, reader.header().ts_resolution == TsResolution::NanoSecond);
+        let ticks =
+            if reader.header().ts_resolution == TsResolution::NanoSecond { 1_000_000_000 } else { 1_000_000 };
+        let link = u32::from(reader.header().datalink);
+        let interface = self.interface(0, None, link, Clock { ticks, offset: 0 });
         loop {
             // Raw: a fraction beyond a second is a fault of some writers that others overlook as well.
             match reader.next_raw_packet() {
                 None => return Ok(()),
                 Some(Ok(packet)) => {
-                    let fraction = u64::from(packet.ts_frac) * if nano { 1 } else { 1_000 };
-                    let at_ns = u64::from(packet.ts_sec) * 1_000_000_000 + fraction;
-                    self.take((0, link), at_ns, &packet.data, packet.orig_len)?;
+                    let ticks = u64::from(packet.ts_sec) * ticks + u64::from(packet.ts_frac);
+                    self.take(interface, ticks, &packet.data, packet.orig_len)?;
                 }
                 Some(Err(error)) if self.is_cut(&error) => return Ok(()),
                 Some(Err(error)) => return Err(self.damaged(&error)),
@@ -209,8 +268,7 @@ impl Reader {
 
     fn read_pcapng(&mut self, file: &mut dyn Read) -> Result<(), CaptureError> {
         let mut reader = PcapNgReader::new(file).map_err(|error| self.damaged(&error))?;
-        // Link type and clock of each interface of the present section.
-        let mut interfaces: Vec<(DataLink, Clock)> = Vec::new();
+        let mut interfaces: Vec<Interface> = Vec::new();
         while let Some(block) = reader.next_block() {
             let block = match block {
                 Ok(block) => block,
@@ -223,7 +281,12 @@ impl Reader {
                     continue;
                 }
                 Block::InterfaceDescription(one) => {
-                    interfaces.push((one.linktype, Clock::of(&one.options)));
+                    let name = one.options.iter().find_map(|option| match option {
+                        InterfaceDescriptionOption::IfName(name) => Some(name.as_ref()),
+                        _ => None,
+                    });
+                    let (number, link) = (interfaces.len() as u32, u32::from(one.linktype));
+                    interfaces.push(self.interface(number, name, link, Clock::of(&one.options)));
                     continue;
                 }
                 // The library counts every tick as a nanosecond, whatever the interface says.
@@ -237,11 +300,11 @@ impl Reader {
                 Block::SimplePacket(one) => (0, None, &one.data, one.original_len),
                 _ => continue,
             };
-            let Some(&(link, clock)) = interfaces.get(number as usize) else {
+            let Some(&interface) = interfaces.get(number as usize) else {
                 return Err(self.damaged(&PcapError::InvalidInterfaceId(number)));
             };
             match ticks {
-                Some(ticks) => self.take((number, link), clock.nanos(ticks), data, length)?,
+                Some(ticks) => self.take(interface, ticks, data, length)?,
                 // A simple packet has no time, so nothing can be said of it.
                 None => self.capture.others += 1,
             }
@@ -249,26 +312,28 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a packet of an interface of the type `link`, of which `data` was stored.
-    fn take(
-        &mut self,
-        (interface, link): (u32, DataLink),
-        at_ns: u64,
-        data: &[u8],
-        length: u32,
-    ) -> Result<(), CaptureError> {
-        if self.only.is_some_and(|only| only != interface) {
+    /// Takes what a frame of an interface holds, of which `data` was stored.
+    fn take(&mut self, from: Interface, ticks: u64, data: &[u8], length: u32) -> Result<(), CaptureError> {
+        if !from.counts {
             return Ok(());
         }
-        let Some(start) = start_of_ip(link, data) else {
-            self.capture.others += 1;
-            return Ok(());
-        };
-        let wire = length.saturating_sub(start as u32);
-        let Some((ends, bytes, payload, tcp)) = decoded(&data[start..], wire) else {
-            self.capture.others += 1;
-            return Ok(());
-        };
+        let at_ns = from.clock.nanos(ticks);
+        let before = self.capture.packets.len();
+        let mut frames = std::mem::take(&mut self.frames);
+        for &(begin, end) in frames.open(from.link, at_ns, data) {
+            let wire = length.saturating_sub(begin as u32);
+            if let Some(packet) = decoded(&data[begin..end], wire) {
+                self.add(from.number, at_ns, packet)?;
+            }
+        }
+        self.frames = frames;
+        self.capture.others += u64::from(self.capture.packets.len() == before);
+        Ok(())
+    }
+
+    /// Adds a packet of TCP or UDP.
+    fn add(&mut self, interface: u32, at_ns: u64, packet: Decoded) -> Result<(), CaptureError> {
+        let (ends, bytes, payload, tcp) = packet;
         if self.capture.packets.len() == MOST_PACKETS {
             return Err(CaptureError::TooLong("20,000,000 packets"));
         }
@@ -322,32 +387,11 @@ impl Clock {
     }
 }
 
-/// Where IP begins in a frame of an interface of the type `link`, if it does.
-fn start_of_ip(link: DataLink, data: &[u8]) -> Option<usize> {
-    let ethertype = |at: usize| Some(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]));
-    let start = match u32::from(link) {
-        // Ethernet, with tags of VLANs (802.1Q, 802.1ad).
-        1 => {
-            let mut at = 12;
-            while matches!(ethertype(at)?, 0x8100 | 0x88a8 | 0x9100) {
-                at += 4;
-            }
-            matches!(ethertype(at)?, 0x0800 | 0x86dd).then_some(at + 2)?
-        }
-        // Linux cooked, versions 1 and 2.
-        113 => matches!(ethertype(14)?, 0x0800 | 0x86dd).then_some(16)?,
-        276 => matches!(ethertype(0)?, 0x0800 | 0x86dd).then_some(20)?,
-        // Loopback: a family of addresses in four bytes.
-        0 | 108 => 4,
-        // Raw IP, under all its numbers.
-        12 | 14 | 101 | 228 | 229 => 0,
-        _ => return None,
-    };
-    matches!(data.get(start)? >> 4, 4 | 6).then_some(start)
-}
+/// Ends, length, payload and TCP of a packet.
+type Decoded = (Ends, u32, u32, Option<Tcp>);
 
 /// Ends, length, payload and TCP of a packet that was `wire` bytes long from IP on.
-fn decoded(data: &[u8], wire: u32) -> Option<(Ends, u32, u32, Option<Tcp>)> {
+fn decoded(data: &[u8], wire: u32) -> Option<Decoded> {
     let sliced = LaxSlicedPacket::from_ip(data).ok()?;
     let (from, to, stated): (IpAddr, IpAddr, u32) = match sliced.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
@@ -413,6 +457,7 @@ fn decoded(data: &[u8], wire: u32) -> Option<(Ends, u32, u32, Option<Tcp>)> {
 mod tests {
     use super::*;
     use lasthop_core::random::Stream;
+    use pcap_file::DataLink;
     use pcap_file::pcapng::PcapNgWriter;
     use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
     use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
