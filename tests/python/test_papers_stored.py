@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lasthop.papers import overview, readings, report, summary
+from lasthop.papers import overview, prose, readings, report, summary
 from lasthop.papers.decisions import Outcome
 from lasthop.papers.judge import Verdict
 from lasthop.papers.library import PaperError, Reading, load_paper, paper_folders
@@ -178,6 +178,21 @@ def test_the_lessons_count_what_the_reports_say() -> None:
     assert values is not None
     assert tuple(map(int, directions.groups())) == counted({"ordering", "trend"}, {"001", "003", "004"})
     assert tuple(map(int, values.groups())) == counted({"number"}, {"001", "004"})
+
+
+def test_the_lessons_have_the_gains_of_the_series() -> None:
+    paper = next(one for one in PAPERS if one.number == "003")
+    datasets = summary.read_series(paper, REPORTS / "003" / summary.SERIES)
+    gain = "{{%s: 100*gain(thr_avg[wsc],thr_avg[newreno]) | .0f}}"
+    wanted = f"003's gain is {gain % 'main'}, {gain % 'small_packets'} or {gain % 'greedy'} %"
+    assert prose.filled(wanted, paper, datasets) in " ".join(overview.lessons().split())
+
+
+@pytest.mark.parametrize("paper", STORED, ids=lambda paper: paper.number)
+def test_figures_in_notes_are_drawn_from_the_series(paper: Paper) -> None:
+    """Those of 002 stand in the text, and are held against the series below."""
+    notes = (paper.folder / "notes.md").read_text(encoding="utf-8")
+    assert len(prose.FIGURE.findall(notes)) >= 5 or paper.number == "002"
 
 
 def test_lessons_stand_on_figures_and_tables_that_a_command_makes() -> None:

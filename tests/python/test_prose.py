@@ -42,6 +42,13 @@ def test_a_paragraph_with_figures_is_broken_anew(paper: Paper, datasets: dict[st
     assert made.endswith("\n\nas\nit was")
 
 
+def test_items_with_figures_are_broken_each_for_itself(paper: Paper, datasets: dict[str, Dataset]) -> None:
+    figure = "{{main: throughput[vegas,snoop=on,dir=bi] | .0f}}"
+    made = prose.filled(f"- one {figure}\n  and more\n- two\n  as\n  it was", paper, datasets).splitlines()
+    assert (made[0].startswith("- one "), made[0].endswith(" and more")) == (True, True)
+    assert made[1:] == ["- two", "  as", "  it was"]
+
+
 def test_a_setting_that_was_not_run_is_said_so(paper: Paper, datasets: dict[str, Dataset]) -> None:
     main = {"main": datasets["main"]}
     text = prose.filled("{{per_flow: throughput[vegas,snoop=on,dir=bi]}} kbit/s", paper, main)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from lasthop.stats import Estimate
 
 FIGURE = re.compile(r"\{\{\s*(?P<setting>\w+):(?P<formula>[^|}]+?)(?:\|\s*(?P<format>[^|}]+?))?\s*\}\}")
+#: Where an item of a list begins, behind another.
+ITEM = re.compile(r"\n(?=- )")
 #: What stands in place of a figure whose setting was not run.
 NOT_RUN = "(not run)"
 #: Longest line of a paragraph that has figures.
@@ -49,15 +51,20 @@ def filled(text: str, paper: Paper, datasets: Mapping[str, Dataset]) -> str:
             return NOT_RUN
         return write_estimate(found) if match["format"] is None else format(found.mean, match["format"])
 
-    parts = []
-    for part in text.split("\n\n"):
-        made = FIGURE.sub(figure, part)
-        if made != part and not part.startswith(("|", "-", "#")):
-            made = textwrap.fill(
-                " ".join(made.split()), LINE_WIDTH, break_long_words=False, break_on_hyphens=False
-            )
-        parts.append(made)
-    return "\n\n".join(parts)
+    def made(part: str) -> str:
+        found = FIGURE.sub(figure, part)
+        if found == part or part.startswith(("|", "#")):
+            return found
+        return textwrap.fill(
+            " ".join(found.split()),
+            LINE_WIDTH,
+            subsequent_indent="  " if part.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    # Items of a list are broken each for itself.
+    return "\n\n".join("\n".join(map(made, ITEM.split(part))) for part in text.split("\n\n"))
 
 
 def _value(formula: str, paper: Paper, data: Dataset) -> Estimate | None:
