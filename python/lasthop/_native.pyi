@@ -14,6 +14,7 @@ __all__ = [
     "Ack",
     "AnyAck",
     "ArrowTable",
+    "CarriedEnd",
     "Interrupted",
     "LinkTrace",
     "Loss",
@@ -28,6 +29,7 @@ __all__ = [
     "SenderClass",
     "Signal",
     "__version__",
+    "carry_stack",
     "check_live",
     "check_script",
     "check_steer",
@@ -167,6 +169,23 @@ class ArrowTable:
     def to_ipc(self, *, compressed: bool = False) -> bytes: ...
     def to_csv(self) -> bytes: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class CarriedEnd:
+    @property
+    def delivered_bytes(self) -> int: ...
+    @property
+    def finished_s(self) -> float | None: ...
+    @property
+    def closed(self) -> str | None: ...
+    @property
+    def rtt_mean_s(self) -> float | None: ...
+    @property
+    def lost_packets(self) -> int | None: ...
+    @property
+    def sent(self) -> int: ...
+    @property
+    def received(self) -> int: ...
 
 @final
 class Progress:
@@ -361,6 +380,9 @@ def emulate(
     outside: tuple[str, list[bytes], Callable[[str], None]] | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, RunResult]: ...
+def carry_stack(
+    plan: Plan, seed: int, flow: int, *, port: int, peer: str | None = None, lasts_s: float
+) -> CarriedEnd: ...
 def run_script(text: str, name: str, *, kernel: bool = False) -> str: ...
 def check_script(text: str, name: str) -> str: ...
 def play_situation(text: str) -> str: ...

@@ -102,6 +102,8 @@ class Parity:
 
     rows: tuple[Difference, ...]
     missing: tuple[str, ...]
+    #: What the simulation is compared with.
+    beside: str = "kernel"
 
 
 def beyond_spread(first: Sequence[float | None], second: Sequence[float | None]) -> bool | None:
@@ -231,7 +233,7 @@ def parity(  # noqa: PLR0913 - all but two are keywords
     rows: list[Difference] = []
     missing: list[str] = []
     chosen = {name: _kernels(name, steers=steers, virtual=virtual) for name in algorithms}
-    watch = _Watch(observer, runs * sum(len(kernels) for kernels in chosen.values()))
+    watch = Watch(observer, runs * sum(len(kernels) for kernels in chosen.values()))
     for algorithm in algorithms:
         wanted = simulated(scenario, algorithm)
         ours = list(run_seeds(wanted, range(1, runs + 1)))
@@ -260,7 +262,7 @@ def _kernels(algorithm: str, *, steers: bool, virtual: bool) -> list[str]:
     return list(filter(None, [own, steer.STEERED + LAWS[algorithm] if steers else ""]))
 
 
-class _Watch:
+class Watch:
     """Tells an observer of single runs how far all of them are."""
 
     def __init__(self, observer: Callable[[Snapshot], None] | None, total: int) -> None:
@@ -287,7 +289,7 @@ def _carried(
     runs: int,
     budget_s: float,
     note: Callable[[str], None],
-    watch: _Watch | None,
+    watch: Watch | None,
 ) -> list[tuple[Run | None, str]]:
     """Emulate the runs, in virtual time without a `watch`; with the reason why one does not count."""
     seeds = range(1, runs + 1)

@@ -314,8 +314,8 @@ def parity_table(found: Parity) -> RenderableType:
     """Make the table of `lasthop parity`."""
     table = simple_table("congestion control")
     steers = any(row.steered.values for row in found.rows)
-    sides = ("simulated", "kernel", *(("steered",) if steers else ()))
-    ratios = ("kernel / simulated", "beyond the spread", *(("steered / kernel",) if steers else ()))
+    sides = ("simulated", found.beside, *(("steered",) if steers else ()))
+    ratios = (f"{found.beside} / simulated", "beyond the spread", *(("steered / kernel",) if steers else ()))
     for heading in ("quantity", *sides, "", *ratios):
         table.add_column(heading, justify="left" if heading in ("quantity", "") else "right")
     verdicts = {True: "yes", False: "no", None: "too few runs"}

@@ -112,3 +112,19 @@ def test_a_fault_of_a_class_in_quinn_is_its_own(scenario_file: Path) -> None:
     )
     with pytest.raises(lh.RunError, match="on_loss"):
         lh.run(scenario, seed=1)
+
+
+def test_what_no_stack_can_carry_in_real_time_is_refused(
+    refused: Callable[..., str], scenario_file: Path
+) -> None:
+    words = ("parity", scenario_file, "--stack", "quinn:cubic")
+    assert "leave out --steer and --virtual" in refused(*words, "--virtual")
+    if not _native.HAS_STACKS:
+        assert refused(*words) == (
+            "error: this build has no stacks: build lasthop with 'make build FEATURES=stacks'\n"
+        )
+        return
+    assert "no stack 'tcp'" in refused("parity", scenario_file, "--stack", "tcp")
+    traffic = 'flows.0.traffic={ kind = "cbr", rate = "1 Mbit/s", packet = "512 B" }'
+    said = refused(*words, "--set", "flows.0.transport=udp", "--set", traffic)
+    assert "flow 'left' is UDP" in said

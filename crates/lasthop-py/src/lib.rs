@@ -10,6 +10,7 @@ mod cells;
 mod files;
 mod live;
 mod network;
+mod real;
 mod senders;
 mod shown;
 mod spool;
@@ -633,6 +634,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spool::join_tables, module)?)?;
     module.add("HAS_LIVE", live::IS_THERE)?;
     module.add("HAS_STACKS", cfg!(feature = "stacks"))?;
+    module.add_class::<real::CarriedEnd>()?;
+    module.add_function(wrap_pyfunction!(real::carry_stack, module)?)?;
     module.add_function(wrap_pyfunction!(live::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_script, module)?)?;
     module.add_function(wrap_pyfunction!(live::check_script, module)?)?;

@@ -32,6 +32,8 @@ pub mod controller;
 mod end;
 mod entropy;
 pub mod quinn;
+#[cfg(unix)]
+pub mod real;
 mod run;
 pub mod scenario;
 mod stack;

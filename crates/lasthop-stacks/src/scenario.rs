@@ -67,7 +67,7 @@ pub fn run_into(
 }
 
 /// The stacks of both ends of a flow; an error names what is not there.
-fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String> {
+pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String> {
     let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
     match config.name {
         "quinn" => {
@@ -78,6 +78,20 @@ fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String
             Ok(quinn::pair(&quinn::Settings { congestion, bytes }, ends))
         }
         name => Err(format!("this build has no stack {name}")),
+    }
+}
+
+/// What both ends of a flow are made of, if it starts at a time.
+pub(crate) fn ends(plan: &Plan, index: usize, seed: u64, at: Time) -> Ends {
+    let flow = &plan.flows[index];
+    let entropy = |end: &str| Stream::new(seed, &format!("stack of {}, {end}", flow.name));
+    let port = SENDER_PORT + (index % usize::from(SENDER_PORTS)) as u16;
+    Ends {
+        at,
+        sender: SocketAddr::new(address(flow.source as u32).into(), port),
+        receiver: SocketAddr::new(address(flow.sink as u32).into(), RECEIVER_PORT),
+        sender_entropy: entropy("sender"),
+        receiver_entropy: entropy("receiver"),
     }
 }
 
@@ -228,15 +242,7 @@ impl<'a> Driver<'a> {
         if flow.stopped {
             return Ok(());
         }
-        let entropy = |end: &str| Stream::new(seed, &format!("stack of {}, {end}", plan.name));
-        let port = SENDER_PORT + (flow.index % usize::from(SENDER_PORTS)) as u16;
-        let ends = Ends {
-            at: now,
-            sender: SocketAddr::new(address(plan.source as u32).into(), port),
-            receiver: SocketAddr::new(address(plan.sink as u32).into(), RECEIVER_PORT),
-            sender_entropy: entropy("sender"),
-            receiver_entropy: entropy("receiver"),
-        };
+        let ends = ends(self.plan, flow.index, seed, now);
         let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends)
             .map_err(|reason| RunError::Stack { flow: plan.name.clone(), reason })?;
         flow.ends = Some([

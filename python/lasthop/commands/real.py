@@ -55,6 +55,7 @@ from lasthop.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lasthop.parity import Parity
     from lasthop.results import Run
     from lasthop.scenario import Scenario
 
@@ -362,6 +363,14 @@ def parity(
             show_default=False,
         ),
     ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            "--stack",
+            metavar="NAMES",
+            help="In place of the kernel, real stacks: in simulated time beside real time: quinn:cubic.",
+        ),
+    ] = None,
     steer: Annotated[
         bool, typer.Option("--steer", help="Add a third side: the kernel's TCP steered by our controller.")
     ] = False,
@@ -378,14 +387,21 @@ def parity(
     attempts.
     With --virtual the kernel is that of a virtual machine whose time does not pass while it waits for the
     computer: it needs no rights, and a run gives the same numbers again.
+    With --stack the flows are carried by a real stack on both sides: in simulated time, and by processes
+    over UDP sockets.
     """
     with user_errors():
-        from lasthop import guest, live, tables
+        from lasthop import guest, live
         from lasthop import parity as comparing
         from lasthop.progress import emulated_line
 
         scenario = open_scenario(file, settings, trust=trust)
         check_json(file, json_file, force=force)
+        if stack is not None:
+            if steer or virtual:
+                raise ArgumentError("--stack has its two sides: leave out --steer and --virtual")
+            _deliver_parity(_with_stacks(scenario, stack, runs, budget), json_file)
+            return
         names = parse_names("--kernel", kernel)
         for name in names:
             comparing.simulated(scenario, name)
@@ -410,11 +426,33 @@ def parity(
                 note=note,
                 observer=observer,
             )
-        if json_file is not None:
-            write_json(json_file, json.dumps(comparing.to_dict(found)))
-        if json_file != "-":
-            print_content(tables.parity_table(found))
-        for line in found.missing:
-            note(f"left out: {line}")
-        if found.missing:
-            raise typer.Exit(EXIT_INVALID)
+        _deliver_parity(found, json_file)
+
+
+def _with_stacks(scenario: Scenario, stack: str, runs: int, budget_ms: float | None) -> Parity:
+    """Compare real stacks in simulated and in real time."""
+    from lasthop import live, real_stack
+    from lasthop.progress import emulated_line
+
+    names = parse_names("--stack", stack)
+    for name in names:
+        real_stack.carried(scenario, name)
+    live.refuse_without_means()
+    budget_s = live.BUDGET_S if budget_ms is None else budget_ms / 1e3
+    with live_codes(), shown_progress("runs", emulated_line) as observer:
+        return real_stack.parity(scenario, names, runs=runs, budget_s=budget_s, note=note, observer=observer)
+
+
+def _deliver_parity(found: Parity, json_file: str | None) -> None:
+    """Print and write the table; runs that are missing make the status."""
+    from lasthop import parity as comparing
+    from lasthop import tables
+
+    if json_file is not None:
+        write_json(json_file, json.dumps(comparing.to_dict(found)))
+    if json_file != "-":
+        print_content(tables.parity_table(found))
+    for line in found.missing:
+        note(f"left out: {line}")
+    if found.missing:
+        raise typer.Exit(EXIT_INVALID)
