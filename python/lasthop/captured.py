@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.quantities import quantity
+from lasthop.quantities import quantity, time_text
 from lasthop.tables import simple_table
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Captured:
         parts: list[RenderableType] = [
             Text.assemble(
                 (self.path.name, "bold"),
-                f"  {found['packets']:,} packets of TCP and UDP{others}, {found['length_s']:.4g} s",
+                f"  {found['packets']:,} packets of TCP and UDP{others}, {time_text(found['length_s'], 4)}",
             ),
             self._flows(),
             Text.assemble(("the path ", "bold"), f"from {found['from']} to {found['to']}"),

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from lasthop.extras import EXTRAS, lacking
+from lasthop.quantities import time_text
 
 if TYPE_CHECKING:
     from lasthop.results import Run
@@ -48,7 +49,7 @@ def window_text(run: Run, width: int) -> str:
     plotext.theme("clear")
     plotext.plot_size(min(width, WIDTH_MAX), PICTURE_LINES)
     plotext.plot(rows["time_s"].to_list(), rows["cwnd_segments"].to_list(), marker="braille")
-    plotext.title(f"cwnd of {run.flows['transport'][0]} in segments over {run.duration_s:g} s")
+    plotext.title(f"cwnd of {run.flows['transport'][0]} in segments over {time_text(run.duration_s)}")
     plotext.xlabel("time (s)")
     text: str = plotext.uncolorize(plotext.build())
     return "\n".join(line.rstrip() for line in text.splitlines())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lasthop import _native, extras, live, steer
 from lasthop.api import run
 from lasthop.errors import LasthopError
+from lasthop.quantities import number_text
 from lasthop.runner import available_cores
 from lasthop.scenario import EXAMPLE, Scenario
 
@@ -105,7 +106,7 @@ def _self_check() -> Finding:
     speed = first.packet_hops / first.wall_s / 1e6 if first.wall_s > 0 else 0.0
     text = (
         f"fingerprint {first.fingerprint}, {first.packet_hops:,} packet-hops in {first.wall_s * 1e3:.2g} ms "
-        f"({speed:.3g} M/s)"
+        f"({number_text(speed, 3)} M/s)"
     )
     trouble = ""
     if first.fingerprint != second.fingerprint:

@@ -14,6 +14,7 @@ from lasthop import api, stats
 from lasthop.bbr_cases import Case, Verdict, run_case
 from lasthop.bbr_verdicts import CASES
 from lasthop.errors import ArgumentError
+from lasthop.quantities import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -344,7 +345,7 @@ def shown(answer: Answer) -> tuple[str, str, str]:
     unit = f" {answer.measure.unit}" if answer.measure.unit else ""
 
     def text(value: float | None) -> str:
-        return "–" if value is None else f"{value:.3g}{unit}"
+        return "–" if value is None else f"{number_text(value, 3)}{unit}"
 
     if estimate is None or estimate.low is None or estimate.high is None:
         return text(answer.mean), text(answer.rival), "–"

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lasthop import stats
+from lasthop.quantities import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,4 +89,4 @@ def unfinished(values: Sequence[Sequence[Any]], column: Column) -> str:
         return ""
     known = [sum(value is not None for value in of_seed) for of_seed in values]
     finished, flows = math.fsum(known) / len(known), len(values[0])
-    return "" if finished in (0, flows) else f"{finished:.3g} of {flows} finished"
+    return "" if finished in (0, flows) else f"{number_text(finished)} of {flows:,} finished"

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.errors import ArgumentError, RunError, ScenarioError, native_errors
 from lasthop.files import replacing
+from lasthop.quantities import time_text
 from lasthop.results import NativeTables, Run
 from lasthop.runner import available_cores
 from lasthop.scripts import ScriptOutcome, outcome_of, text_of
@@ -232,7 +233,7 @@ def emulate(
     """
     guest = find()
     if not budget_s > 0:
-        raise ArgumentError(f"a budget of {budget_s:g} s: it has to be more than nothing")
+        raise ArgumentError(f"a budget of {time_text(budget_s)}: it has to be more than nothing")
     if kernel is not None and ":" in kernel and not guest.steers:
         raise RunError(f"the kernel of the virtual machine takes no {kernel}: {NO_BPFTOOL}")
     job = emulation(scenario, kernel, seed, budget_s, windows=windows, capture=capture is not None)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lasthop import _native
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.quantities import quantity
+from lasthop.quantities import quantity, time_text
 from lasthop.tables import simple_table
 
 if TYPE_CHECKING:
@@ -133,14 +133,17 @@ class LinkTrace:
         if picture:
             by_second = summary["rate_by_second_bit_s"]
             most = max(by_second["max"], summary["mean_rate_bit_s"])
-            parts += [Text(picture), Text(f"0 to {summary['length_s']:g} s, up to {quantity(most, 'bit/s')}")]
+            parts += [
+                Text(picture),
+                Text(f"0 to {time_text(summary['length_s'])}, up to {quantity(most, 'bit/s')}"),
+            ]
         parts.append(Text(f"in a scenario: {self.line()}", style="dim"))
         return Group(*parts)
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what the table says, name and value."""
-    rows = [("length", f"{summary['length_s']:,.6g} s")]
+    rows = [("length", time_text(summary["length_s"]))]
     if "opportunities" in summary:
         bytes_each = summary["opportunity_bytes"]
         rows.append(("opportunities", f"{summary['opportunities']:,} of {bytes_each} B"))
@@ -148,7 +151,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         median, longest = summary["spacing"]["median_s"], summary["spacing"]["longest"]
         apart = "" if median is None else f", usually {quantity(median, 's')} apart"
         if longest and longest["length_s"] > HOLE * median:
-            hole = f"{quantity(longest['length_s'], 's')} at {longest['at_s']:.6g} s"
+            hole = f"{quantity(longest['length_s'], 's')} at {time_text(longest['at_s'])}"
             apart += f"; the longest hole is {hole}"
         rows.append(("rows", f"{summary['rows']:,}{apart}"))
     if "mean_rate_bit_s" in summary:
@@ -164,7 +167,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
             longest = pauses["longest"]
             text = (
                 f"{pauses['count']:,}, {quantity(pauses['total_s'], 's')} in all, "
-                f"the longest {quantity(longest['length_s'], 's')} at {longest['at_s']:.6g} s"
+                f"the longest {quantity(longest['length_s'], 's')} at {time_text(longest['at_s'])}"
             )
         rows.append(("pauses of 100 ms", text))
     for key, name, unit in (("delay_s", "delay", "s"), ("loss", "loss", "share")):

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lasthop import _native, outside
 from lasthop.errors import ArgumentError, Interrupted, RunError, native_errors
 from lasthop.places import SENDERS, capture_file, not_captured
+from lasthop.quantities import time_text
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Snapshot
 from lasthop.spool import Spool
@@ -151,7 +152,7 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
             "nothing to run: give a command, or the congestion control of the kernel (--kernel)"
         )
     if not budget_s > 0:
-        raise ArgumentError(f"a budget of {budget_s:g} s: it has to be more than nothing")
+        raise ArgumentError(f"a budget of {time_text(budget_s)}: it has to be more than nothing")
     pairs = beside.items() if hasattr(beside, "items") else beside
     others = [(name, list(words)) for name, words in pairs]
     seed = scenario.seed if seed is None else seed
@@ -192,7 +193,7 @@ def emulate(  # noqa: PLR0913 - all but two are keywords
     if asked is not None:
         # The program may have heard of Ctrl-C as well, and have ended first.
         record["live"]["ended_by"] = INTERRUPTED
-        error = Interrupted(f"interrupted at {record['duration_s']:.3g} s of the run")
+        error = Interrupted(f"interrupted at {time_text(record['duration_s'], 3)} of the run")
         error.finished, error.signal = Runs([run]), asked
         raise error
     return run
@@ -707,7 +708,7 @@ def plan_text(
             if name == near:
                 at = f"the host {outer!r} of the run around this one, with one more TUN device, at {moved}"
         lines.append(f"{name}: {at}")
-    lines += [f"links: {', '.join(scenario.link_names)}, for at most {scenario.duration_s:g} s"]
+    lines += [f"links: {', '.join(scenario.link_names)}, for at most {time_text(scenario.duration_s)}"]
     if out_through is not None:
         tool = outside.check(out_through)
         lines += [

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import guest, live, stats, steer
 from lasthop.api import run_seeds
 from lasthop.errors import ArgumentError
+from lasthop.quantities import time_text
 from lasthop.runner import Snapshot
 from lasthop.scenario import Scenario
 
@@ -293,7 +294,7 @@ def _carried(
 ) -> list[tuple[Run | None, str]]:
     """Emulate the runs, in virtual time without a `watch`; with the reason why one does not count."""
     seeds = range(1, runs + 1)
-    told = [f"{kernel}, run {seed} of {runs}: {scenario.duration_s:g} s" for seed in seeds]
+    told = [f"{kernel}, run {seed} of {runs}: {time_text(scenario.duration_s)}" for seed in seeds]
     found: list[tuple[Run | None, str]] = []
     if watch is not None:
         for seed, line in zip(seeds, told, strict=True):

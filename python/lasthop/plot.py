@@ -24,6 +24,7 @@ from lasthop.drawing import (
     marks_of,
     styles,
 )
+from lasthop.quantities import number_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -173,7 +174,7 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
     bin_s = whole_intervals(run.duration_s / POINTS_MAX, interval_s)
     # Packets come one at a time: a rate per short interval would be all spikes.
     rate_bin_s = whole_intervals(run.duration_s / RATE_POINTS, interval_s)
-    rate = Panel(f"throughput, mean over {rate_bin_s:.2g} s", "Mbit/s")
+    rate = Panel(f"throughput, mean over {time_text(rate_bin_s, 2)}", "Mbit/s")
     rtt = Panel("RTT", "ms", from_zero=False)
     if law is not None:
         from lasthop import laws
@@ -329,7 +330,7 @@ def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
     rate_bin_s = whole_intervals(duration_s / RATE_POINTS, interval_s)
     cwnd = Panel("cwnd, mean of the flows", "segments")
     queue = Panel(f"queue, {tracks[0].bottleneck}", "packets")
-    rate = Panel(f"throughput, all flows, mean over {rate_bin_s:.2g} s", "Mbit/s")
+    rate = Panel(f"throughput, all flows, mean over {time_text(rate_bin_s, 2)}", "Mbit/s")
     rtt = Panel("RTT, mean of the flows", "ms", from_zero=False)
     for track in tracks:
         seeded = ["seed"] if "seed" in track.flows.columns else []
@@ -549,7 +550,7 @@ def _viewer_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin
         .sort("time_s", "flow")
     )
     stalls = series.filter((pl.col("stall_s").max() > 0).over("flow"))
-    timely = Panel(f"packets in time, of those sent, over {share_bin_s:.2g} s", "%")
+    timely = Panel(f"packets in time, of those sent, over {time_text(share_bin_s, 2)}", "%")
     stall = Panel("stall time so far", "s")
     return [
         _with_flows(timely, shares, "timely_packets", picked, chosen, share_bin_s, 100.0),
@@ -598,7 +599,7 @@ def _helper_panels(run: Run, bin_s: float, rate_bin_s: float) -> list[Panel]:
     panels = []
     for title, unit, groups, width_s, factor in (
         (
-            f"repairs, by helpers and links, mean over {rate_bin_s:.2g} s",
+            f"repairs, by helpers and links, mean over {time_text(rate_bin_s, 2)}",
             "per s",
             repairs,
             rate_bin_s,
@@ -756,7 +757,7 @@ def _add_panel(page: Any, row: int, panel: Panel, shown: set[str]) -> None:  # n
 
 def _run_title(run: Run) -> str:
     goodput = run.totals["goodput_bit_s"]
-    total = "" if goodput is None else f", goodput of all flows {goodput / 1e6:.3g} Mbit/s"
+    total = "" if goodput is None else f", goodput of all flows {number_text(goodput / 1e6, 3)} Mbit/s"
     return f"{_name_of(run)}{total}"
 
 

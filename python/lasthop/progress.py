@@ -7,6 +7,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from lasthop.quantities import number_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -126,7 +128,7 @@ def progress_line(what: str, snapshot: Snapshot) -> str:
     return "  ".join(
         (
             *_how_far(what, snapshot, snapshot.remaining_s),
-            f"{snapshot.realtime_ratio:,.3g}x real time",
+            f"{number_text(snapshot.realtime_ratio, 3)}x real time",
             f"{snapshot.packet_hops_per_s / 1e6:,.2f} M packet-hops/s",
             f"{snapshot.simulated_s:,.0f}/{snapshot.simulated_total_s:,.0f} s simulated",
         )

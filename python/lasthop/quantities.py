@@ -5,6 +5,7 @@ Called by tables, figures and reports. The texts are those of the engine, which 
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from lasthop import _native
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lasthop.stats import Estimate
+
+#: Numbers in these bounds are written without powers of ten.
+SMALLEST, LARGEST = 1e-9, 1e15
+#: Below this, times are told in parts of a second.
+SHORT_S = 1e-3
 
 
 def prefix_for(size: float, unit: str) -> tuple[float, str]:
@@ -40,6 +46,33 @@ def quantity(value: float | None, unit: str) -> str:
         return "-"
     factor, prefixed = prefix_for(abs(value), unit)
     return f"{_native.number(value / factor)} {prefixed}".rstrip()
+
+
+def number_text(value: float, digits: int = 6) -> str:
+    """Write a number with at most `digits` significant digits and no powers of ten.
+
+    Examples
+    --------
+    >>> number_text(1e-6), number_text(2.0), number_text(123.4, 2), number_text(1e-30)
+    ('0.000001', '2', '120', '1e-30')
+    """
+    text = f"{value:.{digits}g}"
+    # Beyond these nothing can be read in either form.
+    if "e" not in text or not SMALLEST <= abs(value) < LARGEST:
+        return text
+    return f"{Decimal(text):,f}"
+
+
+def time_text(seconds: float, digits: int = 6) -> str:
+    """Write a length of time in a unit that needs no powers of ten; unlike `quantity`, with all its digits.
+
+    Examples
+    --------
+    >>> time_text(60.0), time_text(0.25), time_text(1e-6), time_text(1e6), time_text(0.0)
+    ('60 s', '0.25 s', '1 µs', '1,000,000 s', '0 s')
+    """
+    factor, unit = prefix_for(seconds, "s") if 0 < seconds < SHORT_S else (1.0, "s")
+    return f"{number_text(seconds / factor, digits)} {unit}"
 
 
 def estimate_texts(values: Sequence[Estimate | None], unit: str) -> tuple[list[str], str]:

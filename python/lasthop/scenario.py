@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop import _native, sources, stand_ins
 from lasthop.errors import ArgumentError, ScenarioError, TrustError, native_errors
+from lasthop.quantities import time_text
 from lasthop.senders import Sender, describe, describe_all
 
 if TYPE_CHECKING:
@@ -473,7 +474,7 @@ class Scenario:
     def __repr__(self) -> str:
         kinds = sorted(set(self.transports))
         return (
-            f"<Scenario {self.name!r}: {self.duration_s:g} s, {len(self.flow_names)} flows "
+            f"<Scenario {self.name!r}: {time_text(self.duration_s)}, {len(self.flow_names)} flows "
             f"({', '.join(kinds)}), {len(self.link_names)} links>"
         )
 

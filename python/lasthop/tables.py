@@ -19,7 +19,7 @@ from rich.text import Text
 
 from lasthop import columns, stats
 from lasthop.flow_groups import group_flows, group_mean, rows_of, unfinished
-from lasthop.quantities import estimate_text, estimate_texts, quantity
+from lasthop.quantities import estimate_text, estimate_texts, number_text, quantity, time_text
 from lasthop.remarks import REMARKS, filled_by_repairs
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def runs_table(runs: Runs) -> RenderableType:
     if is_same(records):
         # Intervals of zero width would look like certainty that was measured.
         records, which = records[:1], f"{stats.SAME}: {len(runs)} seeds, nothing random"
-    length = f"{runs[0].duration_s:g} s simulated"
+    length = f"{time_text(runs[0].duration_s)} simulated"
     if "live" in records[0]:
         interrupted = ", interrupted" if records[0]["live"].get("ended_by") == "interrupted" else ""
-        length = f"{runs[0].duration_s:.4g} s emulated, in real time{interrupted}"
+        length = f"{time_text(runs[0].duration_s, 4)} emulated, in real time{interrupted}"
     title = Text.assemble((str(scenario), "bold"), f"  {length}, {which}")
     parts: list[RenderableType] = [
         title,
@@ -73,7 +73,7 @@ def runs_table(runs: Runs) -> RenderableType:
         parts.append(
             Text(
                 f"fingerprint {runs[0].fingerprint}   {runs[0].packet_hops:,} packet-hops in "
-                f"{quantity(runs[0].wall_s, 's')} ({speed:.3g} M/s)",
+                f"{quantity(runs[0].wall_s, 's')} ({number_text(speed, 3)} M/s)",
                 style="dim",
             )
         )
@@ -231,13 +231,20 @@ def _promises(comparison: Comparison) -> list[RenderableType]:
         measured = stats.mean(
             [metric_value(record, metric, comparison.bottleneck) for record in comparison.runs[name]]
         )
-        shown = [f"{value * 1e-6:.3g} Mbit/s", "-", "-"]
+        shown = [f"{number_text(value * 1e-6, 3)} Mbit/s", "-", "-"]
         if measured is not None:
-            shown[1:] = [f"{measured * 1e-6:.3g} Mbit/s", f"{measured / value:.2f}" if value else "-"]
+            shown[1:] = [
+                f"{number_text(measured * 1e-6, 3)} Mbit/s",
+                f"{measured / value:.2f}" if value else "-",
+            ]
         figures = [(one.loss, one.rtt_s, one.delay_s) for one in said.values()]
         loss, trip, delay = (sum(column) / len(figures) for column in zip(*figures, strict=True))
         limits = ", ".join(dict.fromkeys(one.limit for one in said.values()))
-        path = (f"{100 * loss:.3g} %", f"{1e3 * trip:.3g} ms", f"{1e3 * delay:.3g} ms")
+        path = (
+            f"{number_text(100 * loss, 3)} %",
+            f"{number_text(1e3 * trip, 3)} ms",
+            f"{number_text(1e3 * delay, 3)} ms",
+        )
         table.add_row(name, *shown, *path, limits)
     note = f"Limits: {law.limits}; repairs are perfect, queues empty, ACKs never lost. Delay is one way."
     return [Text(f"What the law says: {law.label}"), table, Text(note, style="dim")]
@@ -666,7 +673,7 @@ def traffic_table(traffic: Traffic) -> RenderableType:
     seeds = traffic.seeds
     which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds: mean ± 95 % interval"
     number = traffic.frames.height // len(seeds)
-    length = f"{number:,} frames at {traffic.frame_rate:g}/s"
+    length = f"{number:,} frames at {number_text(traffic.frame_rate)}/s"
     (rate, deviation), unit = estimate_texts([traffic.rate_bit_s, traffic.rate_sd_bit_s], "bit/s")
     table = simple_table("")
     for series in traffic.series:

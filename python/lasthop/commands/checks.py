@@ -9,6 +9,7 @@ import typer
 from lasthop.arguments import parse_seeds
 from lasthop.commands.options import JsonOption
 from lasthop.errors import ArgumentError
+from lasthop.quantities import number_text
 from lasthop.terminal import EXIT_RUN, say, user_errors
 
 MOST_JOBS = 256
@@ -74,7 +75,7 @@ def check_transport(
             if change is not None and change.low is not None and change.high is not None:
                 shown += f" ({100 * change.low:+.2f} to {100 * change.high:+.2f})"
             limit = f"bound {100 * found.bound.limit:+g} %"
-            figures = f"{found.bound.figure}: {found.old:.6g} -> {found.new:.6g}"
+            figures = f"{found.bound.figure}: {number_text(found.old)} -> {number_text(found.new)}"
             say(f"{found.verdict:9} {found.scenario:{wide}}  {figures}, {shown}, {limit}")
             if found.replay:
                 say(f"          $ {found.replay}")

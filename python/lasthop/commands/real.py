@@ -39,6 +39,7 @@ from lasthop.commands.options import (
 from lasthop.errors import ArgumentError, Interrupted
 from lasthop.places import SENDERS, capture_file
 from lasthop.progress import shown_progress
+from lasthop.quantities import time_text
 from lasthop.results import Runs
 from lasthop.stand_ins import unexecuted
 from lasthop.terminal import (
@@ -249,7 +250,7 @@ def _deliver_report(run: Run, *, shown: bool, interruption: Interrupted | None) 
     if interruption is not None:
         raise interruption
     if live.is_cut_off(run):
-        note(f"cut off: the program still ran when the scenario ended, after {run.duration_s:g} s")
+        note(f"cut off: the program still ran when the scenario ended, after {time_text(run.duration_s)}")
     status = report["program_status"]
     if status:
         note(f"the program ended with status {status}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES, PLOTLY_DASHES
 from lasthop.errors import ArgumentError
 from lasthop.plot import whole_intervals
-from lasthop.quantities import prefix_for
+from lasthop.quantities import number_text, prefix_for
 from lasthop.studies.statistics import check_columns, seeds_text, summarise
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Look:
         named = self.names.get(axis, {}).get(value)
         if named is not None:
             return named
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        return number_text(value) if isinstance(value, float) else str(value)
 
     def full_value(self, axis: str, value: Any) -> str:  # noqa: ANN401 - whatever an axis holds
         """Return what a value is called where its axis is not in sight: numbers come with it."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import for_paper
 from lasthop.drawing import save_figure as save_vectors
 from lasthop.files import replacing
+from lasthop.quantities import number_text
 from lasthop.studies.charts import Chart, Line, Look, make_chart, make_series_chart
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def chart_page(chart: Chart, *, titled: bool = True) -> Any:  # noqa: ANN401 - u
         names = [html.escape(name) for name in chart.categories]
         x_axis = {"tickvals": [*range(len(names))], "ticktext": names, "range": [-0.5, len(names) - 0.5]}
     elif chart.ticks:
-        x_axis |= {"tickvals": chart.ticks, "ticktext": [f"{tick:g}" for tick in chart.ticks]}
+        x_axis |= {"tickvals": chart.ticks, "ticktext": [number_text(tick) for tick in chart.ticks]}
     y_axis: dict[str, Any] = {"type": "log"} if chart.y_log else {}
     if chart.from_zero:
         y_axis["range"] = [0, chart.top]
@@ -421,13 +422,13 @@ def _set_scales(axes: Axes, chart: Chart) -> None:
     elif chart.dense:
         axes.margins(x=0.01)
     if chart.ticks:
-        axes.set_xticks(chart.ticks, [f"{tick:g}" for tick in chart.ticks])
+        axes.set_xticks(chart.ticks, [number_text(tick) for tick in chart.ticks])
         axes.xaxis.set_minor_locator(NullLocator())
     elif chart.x_log:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
     if chart.y_log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
     elif chart.from_zero:
         axes.set_ylim(0, chart.top)
     axes.tick_params(labelsize=8, color=FAINT)

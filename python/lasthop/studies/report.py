@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import files
 from lasthop.errors import ArgumentError
-from lasthop.quantities import quantity
+from lasthop.quantities import number_text, quantity
 from lasthop.scenario import toml_value
 from lasthop.studies.digest import failed_rows, series_columns
 from lasthop.studies.plot import PAGE_CONFIG, chart_page
@@ -267,7 +267,7 @@ def _definition(metric: Metric) -> dict[str, str]:
             "jain": f"Jain's index over the {of}{rows}",
             "cv": f"coefficient of variation over the {of}{rows}",
         }.get(metric.by, f"{metric.by} over the {of}{rows}")
-    scale = f", times {metric.scale:g}" if metric.scale != 1 else ""
+    scale = f", times {number_text(metric.scale)}" if metric.scale != 1 else ""
     return {
         "name": metric.name,
         "label": metric.label,
@@ -323,4 +323,4 @@ def _seeds(seeds: Sequence[int]) -> str:
 def _shown(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return number_text(value, 3) if isinstance(value, float) else str(value)

@@ -11,6 +11,8 @@ use lasthop_net::routing::Routes;
 use lasthop_net::traffic::Pace;
 use lasthop_net::traffic::video::Packing;
 
+use crate::shown::number;
+
 use super::arrivals::{self, Load, Times};
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
 use super::input_file::InputFiles;
@@ -612,7 +614,8 @@ fn check_load(
     let writes = nanos / interval * active;
     if writes > run.events as f64 {
         let message = format!(
-            "the source would send {writes:.1e} packets, more than the limit of {} events",
+            "the source would send {} packets, more than the limit of {} events",
+            number(writes),
             run.events
         );
         let remedy = if film.or(call).is_some() {
@@ -626,7 +629,7 @@ fn check_load(
 }
 
 /// Refuses sources with frames of which one would flood the network at once, or all would flood the memory.
-fn check_frames(table: &Reader<'_>, packing: Packing, largest: u64, number: f64) -> Result<()> {
+fn check_frames(table: &Reader<'_>, packing: Packing, largest: u64, frames: f64) -> Result<()> {
     const MOST_PACKETS: u64 = 1_000_000;
     let packets = packing.packets(largest);
     if packets > MOST_PACKETS {
@@ -635,8 +638,8 @@ fn check_frames(table: &Reader<'_>, packing: Packing, largest: u64, number: f64)
         let remedy = format!("lower rate: {MOST_PACKETS} packets are the most");
         return Err(table.error("traffic", message, &remedy));
     }
-    if number > MOST_FRAMES as f64 {
-        let message = format!("the source would make {number:.1e} frames, more than {MOST_FRAMES}");
+    if frames > MOST_FRAMES as f64 {
+        let message = format!("the source would make {} frames, more than {MOST_FRAMES}", number(frames));
         return Err(table.error("traffic", message, "lower frame_rate or count, or shorten duration"));
     }
     Ok(())
