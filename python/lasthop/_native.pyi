@@ -57,6 +57,7 @@ __all__ = [
     "steer_sessions",
     "steer_twins",
     "student_t_quantile",
+    "syntax_error",
     "transports",
     "verdict",
 ]
@@ -329,6 +330,7 @@ class SenderClass:
 def load_scenario(
     path: PathLike[str], overrides: list[tuple[str, str]], classes: list[SenderClass]
 ) -> Plan: ...
+def syntax_error(text: str, format: Literal["toml", "json"], name: str) -> str | None: ...
 def parse_scenario(
     text: str,
     format: Literal["toml", "json"],

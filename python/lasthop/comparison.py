@@ -608,7 +608,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - whatever TOML has
     """Read a value of TOML; what is none is text without its quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

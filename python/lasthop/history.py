@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lasthop.errors import ArgumentError, OutputError
+from lasthop.syntax import slip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -210,7 +211,7 @@ def _rows_of_json(text: str, source: str) -> Iterator[tuple[str, Mapping[str, An
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise OutputError(f"'{source}' is not valid JSON: {error}") from None
+        raise OutputError(f"'{source}' is {slip(text, 'json', source, error)}") from None
     if not isinstance(content, list):
         raise OutputError(f"'{source}' holds no list of rows; 'lasthop history export' writes one")
     for number, row in enumerate(content, 1):

@@ -19,6 +19,7 @@ from lasthop.errors import OutputError
 from lasthop.files import read_at_most
 from lasthop.quantities import estimate_texts
 from lasthop.shape import NUMBER_MAX
+from lasthop.syntax import slip
 from lasthop.tables import TableColumn, Wide
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise OutputError(f"'{path}' is not valid JSON: {error}") from None
+        text = raw.decode("utf-8", errors="replace")
+        raise OutputError(f"'{path}' is {slip(text, 'json', path, error)}") from None
     if not isinstance(content, dict):
         raise OutputError(f"'{path}' is of neither iperf3 (--json) nor flent")
     return content

@@ -108,7 +108,7 @@ def names_in_overrides(overrides: Mapping[str, str]) -> set[str]:
         last = key.rpartition(".")[2]
         try:
             found |= names_in({last: tomllib.loads(f"value = {value}")["value"]})
-        except ValueError:
+        except (ValueError, RecursionError):
             found |= names_in({last: value})
     return found
 

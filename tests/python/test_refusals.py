@@ -106,9 +106,11 @@ REFUSED = [
     (
         "study run broken.toml",
         (
-            "study error: it is not valid TOML: Invalid initial character for a key part (at end of "
-            "document)\n"
-            "  at broken.toml"
+            "study error: not valid TOML: unquoted keys cannot be empty, expected letters, numbers, "
+            "`-`, `_`\n"
+            "  at broken.toml:1:3\n"
+            "1 | [[\n"
+            "  |   ^ mend the file at this place"
         ),
     ),
     (

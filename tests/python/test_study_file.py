@@ -283,11 +283,20 @@ def test_a_mistake_on_the_command_line_is_placed_there() -> None:
         Study.parse(content(), file="s.toml", arguments={"durtion": "1 s"})
 
 
+BOTH = 'name = "x"\nscenario = "s.toml"\nseeds = [1]\nmetrics = ["goodput_bit_s"]\n[[metrics]]\nname = "a"\n'
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.toml", "name = \n", "it is not valid TOML: Invalid value (at line 1, column 8)\n  at a.toml"),
-        ("a.json", "{", "it is not valid JSON: Expecting property name"),
+        ("a.toml", "name = \n", "a text without quotes, or no value\n  at a.toml:1:8\n1 | name =\n"),
+        (
+            "d.toml",
+            BOTH,
+            'duplicate key "metrics"\n  at d.toml:5:3\n5 | [[metrics]]\n  |   ^^^^^^^ metrics = ',
+        ),
+        ("c.toml", "a = {b = 1,}", "not valid TOML: invalid initial character for a key part (at "),
+        ("a.json", "{", "not valid JSON: EOF while parsing an object at line 1 column 1"),
         ("a.json", "[]", "it holds no table"),
     ],
 )

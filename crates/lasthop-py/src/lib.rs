@@ -389,6 +389,22 @@ fn load_scenario(
     Ok(Plan { scenario, classes })
 }
 
+/// The format called `name`.
+fn format_named(name: &str) -> PyResult<Format> {
+    match name {
+        "toml" => Ok(Format::Toml),
+        "json" => Ok(Format::Json),
+        other => Err(PyValueError::new_err(format!("unknown format {other:?}: use \"toml\" or \"json\""))),
+    }
+}
+
+/// What is wrong with the TOML or JSON of a file, with the place and what to do: message and the lines below it.
+#[pyfunction]
+fn syntax_error(text: &str, format: &str, name: &str) -> PyResult<Option<String>> {
+    let error = lasthop_sim::scenario::syntax_error(text, format_named(format)?, name);
+    Ok(error.map(|error| error.to_string().replacen("scenario error: ", "", 1)))
+}
+
 /// Checks a scenario given as text; `format` is `toml` or `json`. The files that it names are relative to `folder`.
 #[pyfunction]
 #[pyo3(signature = (text, format, name, overrides, classes, folder=None))]
@@ -401,17 +417,10 @@ fn parse_scenario(
     classes: Vec<Py<senders::SenderClass>>,
     folder: Option<PathBuf>,
 ) -> PyResult<Plan> {
-    let format = match format {
-        "toml" => Format::Toml,
-        "json" => Format::Json,
-        other => {
-            return Err(PyValueError::new_err(format!("unknown format {other:?}: use \"toml\" or \"json\"")));
-        }
-    };
     let own = own_transports(&classes);
     let scenario = Scenario::parse_with(
         text,
-        format,
+        format_named(format)?,
         (name, folder.as_deref().unwrap_or(Path::new(""))),
         &overrides,
         &own,
@@ -620,6 +629,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<senders::Rate>()?;
     module.add_class::<senders::Signal>()?;
     module.add_function(wrap_pyfunction!(load_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(syntax_error, module)?)?;
     module.add_function(wrap_pyfunction!(parse_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(declared_columns, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::student_t_quantile, module)?)?;

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from lasthop.errors import ArgumentError, LasthopError
+from lasthop.files import read_at_most
+from lasthop.syntax import LONGEST as LONGEST_TEXT
+from lasthop.syntax import slip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -699,9 +702,16 @@ def _check_keys(path: Path, entry: object, known: str | None, where: str = "") -
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        raw = read_at_most(path, LONGEST_TEXT)
     except OSError as error:
         raise PaperError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from None
-    except ValueError as error:
-        raise PaperError(f"{path}: {error}") from None
+    if raw is None:
+        raise PaperError(f"cannot read '{path}': it has more than {LONGEST_TEXT} bytes")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise PaperError(f"cannot read '{path}': it is not text in UTF-8") from None
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PaperError(slip(text, "toml", path, error)) from None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop.errors import StudyError
 from lasthop.files import read_at_most
+from lasthop.syntax import slip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +43,8 @@ def read_content(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
-        raise StudyError(f"study error: it is not valid {kind}: {error}\n  at {path}") from None
+        kind: Literal["json", "toml"] = "json" if path.suffix.lower() == ".json" else "toml"
+        raise StudyError(f"study error: {slip(text, kind, path, error)}") from None
     if not isinstance(content, dict):
         raise StudyError(f'study error: it holds no table\n  at {path}\n     start with {{"name": …}}')
     return content

@@ -327,6 +327,18 @@ fn similar_file(path: &Path) -> String {
     }
 }
 
+/// What is wrong with `text` before anybody asks what it means: `None` if it is TOML, or JSON. Studies and papers are
+/// read elsewhere, and tell their slips in the same words.
+pub fn syntax_error(text: &str, format: Format, file: &str) -> Option<ScenarioError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let shown = if format == Format::Toml { text } else { "" };
+    let source = Source { file: Some(file), text: shown, overrides: &[] };
+    match format {
+        Format::Toml => value::from_toml(&source).err(),
+        Format::Json => value::from_json(text, &source).err(),
+    }
+}
+
 /// All of it, from text to plan.
 fn read(
     text: &str,

@@ -139,11 +139,19 @@ fn deep_key(text: &str) -> Option<usize> {
 /// The parser's error, in the words of this module for the two slips that happen to everybody.
 fn syntax_error(source: &Source<'_>, error: &toml::de::Error) -> ScenarioError {
     let span = error.span().unwrap_or(0..0);
-    let place = Place::Bytes { start: span.start, end: span.end };
+    let (start, end) = (span.start, span.end);
+    let place = Place::Bytes { start, end };
     let found = source.text.get(span).unwrap_or_default();
     match error.message() {
         "duplicate key" => {
-            source.error(&place, format!("duplicate key {}", quoted(found)), "keep one of them")
+            let line = source.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+            let is_list = source.text[line..].trim_start().starts_with("[[");
+            let remedy = if is_list {
+                format!("{found} = [...] stands before: write all entries of the list in one of both ways")
+            } else {
+                "keep one of them".to_owned()
+            };
+            source.error(&place, format!("duplicate key {}", quoted(found)), &remedy)
         }
         message if message.starts_with("string values must be quoted") => {
             let message = "a text without quotes, or no value".to_owned();
@@ -214,7 +222,7 @@ pub(super) fn from_json(text: &str, source: &Source<'_>) -> Result<Node, Scenari
     let read = Json(None).deserialize(&mut deserializer).and_then(|node| deserializer.end().map(|()| node));
     read.map_err(|error| {
         let place = Place::Keys(None);
-        source.error(&place, format!("not valid JSON: {error}"), "write the scenario as one JSON object")
+        source.error(&place, format!("not valid JSON: {error}"), "mend the file at this place")
     })
 }
 
