@@ -328,7 +328,10 @@ class SenderClass:
     ) -> Self: ...
 
 def load_scenario(
-    path: PathLike[str], overrides: list[tuple[str, str]], classes: list[SenderClass]
+    path: PathLike[str],
+    overrides: list[tuple[str, str]],
+    classes: list[SenderClass],
+    asked: list[str] | None = None,
 ) -> Plan: ...
 def syntax_error(text: str, format: Literal["toml", "json"], name: str) -> str | None: ...
 def parse_scenario(
@@ -338,6 +341,7 @@ def parse_scenario(
     overrides: list[tuple[str, str]],
     classes: list[SenderClass],
     folder: PathLike[str] | None = None,
+    asked: list[str] | None = None,
 ) -> Plan: ...
 def student_t_quantile(probability: float, degrees_of_freedom: float) -> float: ...
 def multiple(size: float, unit: str) -> tuple[float, str]: ...

@@ -278,11 +278,12 @@ def _read_by(source: Path) -> list[Path]:
     from lasthop.scenario import Scenario
     from lasthop.studies import Study
 
+    # What lies elsewhere is packed only if it is named too; nothing is executed. `bundle` sees to both.
     try:
-        scenarios = [Scenario.load(source)]
+        scenarios = [Scenario.load(source, trust=True)]
         files = []
     except ScenarioError:
-        study = Study.load(source)
+        study = Study.load(source, trust=True)
         named = study.content.get("scenario")
         files = [source.parent / named] if isinstance(named, str) else []
         scenarios = [study.scenario_of(point) for point in study.points()]

@@ -86,7 +86,7 @@ class Scenario:
 
     __slots__ = (
         *("_folder", "_kind", "_name", "_overrides", "_path", "_plan", "_search", "_senders", "_sources"),
-        *("_asked", "_text", "_trust"),
+        *("_asked", "_own", "_text", "_trust"),
     )
 
     def __init__(
@@ -102,6 +102,8 @@ class Scenario:
         self._know(transports, trust=trust)
         self._folder = Path(folder)
         self._search: tuple[Path, ...] = ()
+        # The keys of overrides that the caller gave, and not a file: they may name any file. `None`: all may.
+        self._own: frozenset[str] | None = None
         self._kind: Literal["json", "toml"] = "json"
         self._open(None, text, name, self._ask(None))
 
@@ -147,6 +149,7 @@ class Scenario:
         scenario = cls.__new__(cls)
         scenario._know(transports, trust=trust)  # noqa: SLF001 - its own class
         scenario._folder, scenario._search = Path(), ()  # noqa: SLF001 - its own class
+        scenario._own = None  # noqa: SLF001 - its own class
         scenario._kind = "toml"  # noqa: SLF001 - its own class
         changed = scenario._ask(overrides)  # noqa: SLF001 - its own class
         scenario._open(None, decoded, name, changed)  # noqa: SLF001 - its own class
@@ -189,7 +192,8 @@ class Scenario:
             Where the files of senders that are named ``FILE.py:CLASS`` are looked for as well, after the
             folder of the scenario and before the current one.
         trust : bool
-            Whether senders that the file names ``FILE.py:CLASS`` are loaded, which executes their files.
+            Whether senders that the file names ``FILE.py:CLASS`` are loaded, which executes their files, and
+            whether it may name files outside of its folder and the current one.
         overrides : mapping, optional
             Dotted keys and values that stand in place of the file's before it is judged, as ``--set`` gives
             them. (`replace` changes a scenario that is valid without them.)
@@ -204,6 +208,7 @@ class Scenario:
         scenario = cls.__new__(cls)
         scenario._know(transports, trust=trust)  # noqa: SLF001 - its own class
         scenario._folder = Path(path).parent  # noqa: SLF001 - its own class
+        scenario._own = None if trust else frozenset(overrides or {})  # noqa: SLF001 - its own class
         scenario._search = tuple(map(Path, search))  # noqa: SLF001 - its own class
         scenario._kind = "toml"  # noqa: SLF001 - its own class
         try:
@@ -226,10 +231,13 @@ class Scenario:
     def _judged(self) -> _native.Plan:
         """Let the engine check what the scenario says."""
         changed, classes = list(self._overrides.items()), list(self._senders.values())
+        own = None if self._own is None else sorted(self._own)
         with native_errors():
             if self._path is not None:
-                return _native.load_scenario(self._path, changed, classes)
-            return _native.parse_scenario(self._text, self._kind, self._name, changed, classes, self._folder)
+                return _native.load_scenario(self._path, changed, classes, own)
+            return _native.parse_scenario(
+                self._text, self._kind, self._name, changed, classes, self._folder, own
+            )
 
     @classmethod
     def draft(
@@ -255,6 +263,7 @@ class Scenario:
         scenario = cls.__new__(cls)
         scenario._know(transports, trust=trust)  # noqa: SLF001 - its own class
         scenario._folder, scenario._search = folder, tuple(map(Path, search))  # noqa: SLF001 - its own class
+        scenario._own = None if trust else frozenset()  # noqa: SLF001 - its own class
         is_file = isinstance(given, Path)
         scenario._kind = "toml" if is_file else "json"  # noqa: SLF001 - its own class
         scenario._path = given if isinstance(given, Path) else None  # noqa: SLF001 - its own class
@@ -320,8 +329,10 @@ class Scenario:
             # A later override of the same key goes last, where it wins over what lies between.
             changed.pop(key, None)
             changed[key] = value if isinstance(value, str) else toml_value(value)
-        names = sources.names_in_overrides({key: changed[key] for key in overrides if key not in of_file})
-        return self._again(self._senders, self._sources, changed, self._asked | names)
+        said = {key: changed[key] for key in overrides if key not in of_file}
+        names = sources.names_in_overrides(said)
+        own = None if self._own is None else (self._own - set(overrides)) | said.keys()
+        return self._again(self._senders, self._sources, changed, (self._asked | names, own))
 
     def with_transports(self, transports: Senders) -> Scenario:
         """Return the scenario with senders written in Python that its flows may name.
@@ -334,17 +345,18 @@ class Scenario:
         """
         found = {name: sources.source_of(class_) for name, class_ in transports.items()}
         senders = self._senders | describe_all(transports)
-        return self._again(senders, self._sources | found, self._overrides, self._asked)
+        return self._again(senders, self._sources | found, self._overrides, (self._asked, self._own))
 
     def _again(
         self,
         senders: dict[str, _native.SenderClass],
         known: dict[str, sources.Source],
         overrides: dict[str, str],
-        asked: frozenset[str],
+        asked: tuple[frozenset[str], frozenset[str] | None],
     ) -> Scenario:
         scenario = Scenario.__new__(Scenario)
-        scenario._trust, scenario._asked = self._trust, asked  # noqa: SLF001 - its own class
+        scenario._trust = self._trust  # noqa: SLF001 - its own class
+        scenario._asked, scenario._own = asked  # noqa: SLF001 - its own class
         scenario._senders = senders  # noqa: SLF001 - its own class
         scenario._sources = known  # noqa: SLF001 - its own class
         scenario._search = self._search  # noqa: SLF001 - its own class

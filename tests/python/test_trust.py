@@ -371,3 +371,60 @@ def test_what_is_typed_is_not_what_lies_beside_a_foreign_scenario(command: Comma
     compared = command("compare", "foreign/plain.toml", "--transport", f"reno,{NAME}", "--seeds", "1")
     assert compared.exit_code == 0, compared.stderr
     assert _marks(here) == [here / "MARK"]
+
+
+LISTED = "0.1\n0.2 7\nkey = of-someone\n"
+
+
+def _with_arrivals(file: str) -> str:
+    start = f'start = {{ arrivals = "listed", file = "{file}" }}'
+    return _scenario('"reno"', f'{{ kind = "ftp", bytes = "10 kB" }}\n{start}')
+
+
+@pytest.mark.parametrize("way", ["above", "absolute", "link"])
+def test_files_outside_of_the_folder_are_not_read(command: Command, here: Path, way: str) -> None:
+    """A message showed the first line that was no list; files may lie here, or are asked for."""
+    secret = here.parent / f"{here.name}-secret.txt"
+    secret.write_text(LISTED)
+    (here / "foreign" / "link.txt").symlink_to(secret)
+    named = {"above": f"../../{secret.name}", "absolute": str(secret), "link": "link.txt"}[way]
+    file = here / "foreign" / "reads.toml"
+    file.write_text(_with_arrivals(named))
+    study = STUDY.replace("plain.toml", "reads.toml").replace(", NAME", "").replace(', "mark.py:Mark"', "")
+    (here / "foreign" / "reading.toml").write_text(study)
+    for words in (
+        ("run", file),
+        ("compare", file, "--transport", "reno,vegas"),
+        ("study", "run", "foreign/reading.toml"),
+    ):
+        refused = command(*words)
+        assert refused.exit_code == 2, words
+        assert "lies outside of the scenario's folder, and is not read" in refused.stderr, words
+        assert "--trust" in refused.stderr
+        assert "of-someone" not in refused.stderr.replace(secret.name, "")
+    secret.write_text("0.1\n0.2\n")
+    assert command("run", file, "--trust").exit_code == 0
+    typed = f"flows.0.start.file={secret}"
+    assert command("run", file, "--set", typed).exit_code == 0
+    # A study of others may not name it either, and the current folder is the user's own.
+    file.write_text(_with_arrivals("../here.txt"))
+    (here / "here.txt").write_text("0.1\n0.2\n")
+    assert command("run", file).exit_code == 0
+    axis = f'key = "flows.0.start.file"\nvalues = ["{secret}"]'
+    (here / "foreign" / "reading.toml").write_text(
+        study.replace('key = "flows.0.transport"\nvalues = ["reno"]', axis)
+    )
+    refused = command("study", "run", "foreign/reading.toml")
+    assert (refused.exit_code, "is not read" in refused.stderr) == (2, True)
+    assert command("study", "run", "foreign/reading.toml", "--dry-run", "--trust").exit_code == 0
+
+
+def test_a_study_names_scenarios_only(command: Command, here: Path) -> None:
+    """The message showed the line of any file that is no TOML."""
+    (here / "secret.txt").write_text("key of-someone\n")
+    study = here / "foreign" / "far.toml"
+    study.write_text(STUDY.replace("plain.toml", "../secret.txt"))
+    refused = command("study", "run", study, "--dry-run")
+    assert refused.exit_code == 2
+    assert "no scenario by its name" in refused.stderr
+    assert "of-someone" not in refused.stderr

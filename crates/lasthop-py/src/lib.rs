@@ -40,7 +40,7 @@ use lasthop_sim::pcapng::{self, Vantage};
 #[cfg(not(feature = "stacks"))]
 use lasthop_sim::run as stacks;
 use lasthop_sim::run::RunError as EngineError;
-use lasthop_sim::scenario::{Format, OwnTransport, STACKS, Scenario};
+use lasthop_sim::scenario::{Files, Format, OwnTransport, STACKS, Scenario};
 use lasthop_sim::summary::Summary;
 #[cfg(feature = "stacks")]
 use lasthop_stacks::scenario as stacks;
@@ -377,16 +377,20 @@ fn own_transports(classes: &[Py<senders::SenderClass>]) -> Vec<OwnTransport> {
 
 /// Reads and checks a scenario file, which may name `classes` as transports.
 #[pyfunction]
-#[pyo3(signature = (path, overrides, classes))]
+#[pyo3(signature = (path, overrides, classes, asked=None))]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn load_scenario(
     path: PathBuf,
     overrides: Vec<(String, String)>,
     classes: Vec<Py<senders::SenderClass>>,
+    asked: Option<Vec<String>>,
 ) -> PyResult<Plan> {
     let own = own_transports(&classes);
-    let scenario = Scenario::load_with(path, &overrides, &own).map_err(|error| scenario_error(&error))?;
-    Ok(Plan { scenario, classes })
+    let scenario = match asked {
+        None => Scenario::load_with(path, &overrides, &own),
+        Some(asked) => Scenario::load_untrusted(path, &overrides, &own, &asked),
+    };
+    Ok(Plan { scenario: scenario.map_err(|error| scenario_error(&error))?, classes })
 }
 
 /// The format called `name`.
@@ -407,7 +411,7 @@ fn syntax_error(text: &str, format: &str, name: &str) -> PyResult<Option<String>
 
 /// Checks a scenario given as text; `format` is `toml` or `json`. The files that it names are relative to `folder`.
 #[pyfunction]
-#[pyo3(signature = (text, format, name, overrides, classes, folder=None))]
+#[pyo3(signature = (text, format, name, overrides, classes, folder=None, asked=None))]
 #[expect(clippy::needless_pass_by_value, reason = "a list from Python arrives as a vector of its own")]
 fn parse_scenario(
     text: &str,
@@ -416,16 +420,13 @@ fn parse_scenario(
     overrides: Vec<(String, String)>,
     classes: Vec<Py<senders::SenderClass>>,
     folder: Option<PathBuf>,
+    asked: Option<Vec<String>>,
 ) -> PyResult<Plan> {
     let own = own_transports(&classes);
-    let scenario = Scenario::parse_with(
-        text,
-        format_named(format)?,
-        (name, folder.as_deref().unwrap_or(Path::new(""))),
-        &overrides,
-        &own,
-    )
-    .map_err(|error| scenario_error(&error))?;
+    let folder = folder.as_deref().unwrap_or(Path::new(""));
+    let files = asked.as_deref().map_or(Files::In(folder), |asked| Files::Below(folder, asked));
+    let scenario = Scenario::parse_with(text, format_named(format)?, (name, files), &overrides, &own)
+        .map_err(|error| scenario_error(&error))?;
     Ok(Plan { scenario, classes })
 }
 

@@ -213,9 +213,16 @@ class Reader:
         try:
             if isinstance(given, dict):
                 given, where = {"name": name} | given, f"in {self._file}: scenario"
-                return Scenario(given, folder=folder, transports=transports, trust=trust), None
+                draft = Scenario.draft(given, folder=folder, transports=transports, trust=trust)
+                return draft.overridden({}), None
             given = folder / Path(self.kind(given, "scenario", "a text"))
             where = f"named by {self._file}: scenario"
+            if given.suffix.lower() not in (".toml", ".json"):
+                self.refuse(
+                    f"no scenario by its name: '{given}'",
+                    "scenario",
+                    "name a file that ends in .toml or .json",
+                )
             return Scenario.load(given, search=[folder], transports=transports, trust=trust), None
         except ScenarioError as error:
             refusal = type(error)(f"{error}\n  {where}")

@@ -31,7 +31,7 @@ const FORM: &str = "seconds that do not fall, and if you like a length in bytes,
 impl InputFiles<'_> {
     /// The arrivals in the file that the key `file` of `table` names.
     pub(super) fn arrivals(&mut self, table: &Reader<'_>, file: &str) -> Result<Listed> {
-        let path = self.path(file);
+        let path = self.path(table, file)?;
         if let Some(listed) = self.arrivals.get(&path) {
             return Ok(Arc::clone(listed));
         }

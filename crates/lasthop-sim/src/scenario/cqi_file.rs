@@ -22,7 +22,7 @@ const FORM: &str = "seconds that rise from 0 on, and a CQI from 0 to 15, by line
 impl InputFiles<'_> {
     /// The CQI in the file that the key `file` of `table` names.
     pub(super) fn cqi(&mut self, table: &Reader<'_>, file: &str) -> Result<Qualities> {
-        let path = self.path(file);
+        let path = self.path(table, file)?;
         if let Some(known) = self.qualities.get(&path) {
             return Ok(Arc::clone(known));
         }

@@ -22,7 +22,7 @@ const LARGEST_FRAME: u64 = 1_000_000_000;
 impl InputFiles<'_> {
     /// The frames of the file that the key `file` of `table` names; `bits` is what its sizes count.
     pub(super) fn frames(&mut self, table: &Reader<'_>, file: &str, bits: bool) -> Result<Frames> {
-        let key = (self.path(file), bits);
+        let key = (self.path(table, file)?, bits);
         if let Some(frames) = self.frames.get(&key) {
             return Ok(Arc::clone(frames));
         }

@@ -27,6 +27,9 @@ pub(crate) const LONGEST_FILE: u64 = 256 << 20;
 pub enum Files<'a> {
     /// In this folder; their paths are relative to it.
     In(&'a Path),
+    /// Likewise, and nowhere else but below it or the current folder: the scenario is not trusted. The keys are those
+    /// of overrides that the user asked for, which may name any file.
+    Below(&'a Path, &'a [String]),
     /// Here, by the names that the scenario gives them: a browser has no folders.
     Given(&'a BTreeMap<String, String>),
 }
@@ -41,6 +44,7 @@ impl<'a> From<&'a Path> for Files<'a> {
 #[derive(Debug)]
 pub(super) enum Kept {
     In(PathBuf),
+    Below(PathBuf, Vec<String>),
     Given(BTreeMap<String, String>),
 }
 
@@ -48,6 +52,7 @@ impl Kept {
     pub(super) fn new(files: Files<'_>) -> Kept {
         match files {
             Files::In(folder) => Kept::In(folder.to_owned()),
+            Files::Below(folder, asked) => Kept::Below(folder.to_owned(), asked.to_vec()),
             Files::Given(texts) => Kept::Given(texts.clone()),
         }
     }
@@ -55,6 +60,7 @@ impl Kept {
     pub(super) fn files(&self) -> Files<'_> {
         match self {
             Kept::In(folder) => Files::In(folder),
+            Kept::Below(folder, asked) => Files::Below(folder, asked),
             Kept::Given(texts) => Files::Given(texts),
         }
     }
@@ -89,12 +95,32 @@ impl InputFiles<'_> {
         }
     }
 
-    /// The path of the file that a scenario calls `file`.
-    pub(super) fn path(&self, file: &str) -> PathBuf {
-        match self.files {
-            Files::In(folder) => folder.join(file),
-            Files::Given(_) => PathBuf::from(file),
+    /// The path of the file that the key `file` of `table` names.
+    pub(super) fn path(&self, table: &Reader<'_>, file: &str) -> Result<PathBuf> {
+        let (folder, asked) = match self.files {
+            Files::In(folder) => return Ok(folder.join(file)),
+            Files::Given(_) => return Ok(PathBuf::from(file)),
+            Files::Below(folder, asked) => (folder, asked),
+        };
+        let path = folder.join(file);
+        let is_asked = match table.place_of("file") {
+            Place::Override(number) => asked.contains(&table.source.overrides[*number].0),
+            _ => false,
+        };
+        let real = |folder: &Path| {
+            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            folder.canonicalize()
+        };
+        // Links are followed: they may have come with the scenario. What is not there is not read.
+        let Ok(place) = path.canonicalize() else { return Ok(path) };
+        let is_below = |folder: &Path| real(folder).is_ok_and(|folder| place.starts_with(folder));
+        if is_asked || is_below(folder) || is_below(Path::new(".")) {
+            return Ok(path);
         }
+        let message = format!("{} lies outside of the scenario's folder, and is not read", clip_path(&path));
+        let remedy =
+            "if you trust it, add --trust (trust=True in Python), or copy the file beside the scenario";
+        Err(table.error("file", message, remedy))
     }
 
     /// What `parse` makes of the file at `path`, which the key `file` of `table` names; `what` it holds is for
@@ -108,7 +134,7 @@ impl InputFiles<'_> {
     ) -> Result<T> {
         let read;
         let text = match self.files {
-            Files::In(_) => {
+            Files::In(_) | Files::Below(..) => {
                 read = text_of(table, path, what)?;
                 &read
             }
@@ -128,7 +154,7 @@ impl InputFiles<'_> {
 
     /// The capture that the key `file` of `table` names.
     pub(super) fn capture(&mut self, table: &Reader<'_>, file: &str) -> Result<Shared> {
-        let path = self.path(file);
+        let path = self.path(table, file)?;
         if let Some(known) = self.captures.get(&path) {
             return Ok(Shared::clone(known));
         }

@@ -130,7 +130,18 @@ impl Scenario {
         overrides: &[(String, String)],
         own: &[OwnTransport],
     ) -> Result<Scenario, ScenarioError> {
-        load(path.as_ref(), overrides, Flows::Needed(own))
+        load(path.as_ref(), overrides, Flows::Needed(own), None)
+    }
+
+    /// The same, and the files that it names must lie below its folder or the current one, but for those in the
+    /// overrides with the keys `asked`.
+    pub fn load_untrusted(
+        path: impl AsRef<Path>,
+        overrides: &[(String, String)],
+        own: &[OwnTransport],
+        asked: &[String],
+    ) -> Result<Scenario, ScenarioError> {
+        load(path.as_ref(), overrides, Flows::Needed(own), Some(asked))
     }
 
     /// Reads `text`. `name` is the scenario's name unless it gives one itself, and stands for the file in
@@ -177,7 +188,7 @@ impl Scenario {
 
     /// The same of the file at `path`.
     pub fn load_network(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
-        load(path.as_ref(), &[], Flows::Optional)
+        load(path.as_ref(), &[], Flows::Optional, None)
     }
 
     /// The scenario with the random values of a run with this seed; the same if it has none. It was read with those of
@@ -239,8 +250,13 @@ enum Flows<'a> {
     Optional,
 }
 
-/// Reads the file at `path`.
-fn load(path: &Path, overrides: &[(String, String)], flows: Flows<'_>) -> Result<Scenario, ScenarioError> {
+/// Reads the file at `path`; what it may read is limited if it is not trusted.
+fn load(
+    path: &Path,
+    overrides: &[(String, String)],
+    flows: Flows<'_>,
+    asked: Option<&[String]>,
+) -> Result<Scenario, ScenarioError> {
     let shown = path.display().to_string();
     let text = read_text(path, &shown)?;
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
@@ -248,7 +264,8 @@ fn load(path: &Path, overrides: &[(String, String)], flows: Flows<'_>) -> Result
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let format = if is_json { Format::Json } else { Format::Toml };
     let folder = path.parent().unwrap_or(Path::new(""));
-    read(text, format, Some(&shown), (&stem, Files::In(folder)), overrides, flows)
+    let files = asked.map_or(Files::In(folder), |asked| Files::Below(folder, asked));
+    read(text, format, Some(&shown), (&stem, files), overrides, flows)
 }
 
 /// The text of a file that may be a scenario: neither a directory, nor too long, nor binary.

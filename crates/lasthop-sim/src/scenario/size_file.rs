@@ -22,7 +22,7 @@ const FORM: &str =
 impl InputFiles<'_> {
     /// The distribution in the file that the key `file` of `table` names.
     pub(super) fn lengths(&mut self, table: &Reader<'_>, file: &str) -> Result<Points> {
-        let path = self.path(file);
+        let path = self.path(table, file)?;
         if let Some(points) = self.lengths.get(&path) {
             return Ok(Arc::clone(points));
         }

@@ -90,7 +90,7 @@ pub(super) static RATES: Table = Table {
 impl InputFiles<'_> {
     /// The opportunities of the file that the key `file` of `table` names.
     pub(super) fn opportunities(&mut self, table: &Reader<'_>, file: &str) -> Result<Deliveries> {
-        let path = self.path(file);
+        let path = self.path(table, file)?;
         if let Some(known) = self.deliveries.get(&path) {
             return Ok(known.clone());
         }
@@ -117,7 +117,7 @@ impl InputFiles<'_> {
         (other, way): (bool, Way),
         parse: impl FnOnce(&Source<'_>) -> Result<Recording>,
     ) -> Result<Recording> {
-        let key = (self.path(file), other, way);
+        let key = (self.path(table, file)?, other, way);
         if let Some(recording) = self.recordings.get(&key) {
             return Ok(Arc::clone(recording));
         }
