@@ -365,7 +365,7 @@ def test_drops_that_a_tie_decides_are_said(command: Callable[..., Result], tmp_p
     assert "decided by a tie" not in command("run", path, "--set", "processing_time=1 ms").stdout
 
 
-def test_people_read_no_powers_of_ten(command: Command, scenario_file: Path) -> None:
+def test_people_read_no_powers_of_ten(command: Callable[..., Result], scenario_file: Path) -> None:
     """It was "1e-06 s simulated"."""
     arguments = ("--set", "duration=1 us", "--set", "warmup=0 s", "--set", "flows.0.start=0 s")
     shown = command("run", scenario_file, *arguments)
