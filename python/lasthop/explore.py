@@ -11,14 +11,15 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop.errors import ArgumentError, OutputError
-from lasthop.files import reason_of
+from lasthop.files import read_at_most, reason_of
 from lasthop.scenario import toml_value
 from lasthop.scenario_text import files_of, toml_of
+from lasthop.syntax import LONGEST as LONGEST_TEXT
+from lasthop.syntax import toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,7 +106,7 @@ def folder_of_study(file: Path) -> Path | None:
     from lasthop.studies.folder import has_results
 
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = toml((read_at_most(file, LONGEST_TEXT) or b"").decode("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     if not content.keys() >= {"scenario", "metrics"}:

@@ -88,10 +88,11 @@ def names_in_text(text: str, *, json_text: bool) -> set[str]:
     if MARK not in text:
         return set()
     import json
-    import tomllib
+
+    from lasthop.syntax import toml
 
     try:
-        return names_in(json.loads(text) if json_text else tomllib.loads(text))
+        return names_in(json.loads(text) if json_text else toml(text))
     except (ValueError, RecursionError):
         return set()
 
@@ -102,12 +103,12 @@ def names_in_overrides(overrides: Mapping[str, str]) -> set[str]:
     marked = {key: value for key, value in overrides.items() if MARK in value}
     if not marked:
         return found
-    import tomllib
+    from lasthop.syntax import toml
 
     for key, value in marked.items():
         last = key.rpartition(".")[2]
         try:
-            found |= names_in({last: tomllib.loads(f"value = {value}")["value"]})
+            found |= names_in({last: toml(f"value = {value}")["value"]})
         except (ValueError, RecursionError):
             found |= names_in({last: value})
     return found

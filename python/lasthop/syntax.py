@@ -1,20 +1,36 @@
-"""What is wrong with a file that should be TOML or JSON, in the words that scenarios are refused with.
+"""TOML of others, and what is wrong with a file that should be TOML or JSON, in the words of scenario errors.
 
-Called by what reads studies, papers, measurements and histories, once a parser has refused the text.
+Called by what reads studies, papers, measurements and histories, and by what looks into scenarios.
 """
 
 from __future__ import annotations
 
+import tomllib
 from typing import TYPE_CHECKING
 
 from lasthop import _native
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Literal
+    from typing import Any, Literal
 
 #: Longest text that is looked at once more for the place of a slip.
 LONGEST = 1 << 23
+
+
+def toml(text: str) -> dict[str, Any]:
+    """Return what a text says that the engine would read, too.
+
+    Python's parser alone takes the square of the parts of a key, in time and in memory: gigabytes for a line.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        It is not TOML; `slip` says why.
+    """
+    if (found := _native.syntax_error(text, "toml", "the text")) is not None:
+        raise ValueError(found)
+    return tomllib.loads(text)
 
 
 def slip(text: str, kind: Literal["json", "toml"], path: str | Path, error: Exception) -> str:

@@ -15,7 +15,6 @@ import re
 import secrets
 import sys
 import threading
-import tomllib
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,6 +30,7 @@ from lasthop.places import kind_of
 from lasthop.saved import load_comparison, load_runs
 from lasthop.scenario_text import files_of, toml_of
 from lasthop.stand_ins import unexecuted
+from lasthop.syntax import toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -200,7 +200,7 @@ def _letters(name: str) -> str:
 def _parsed(text: str) -> dict[str, Any]:
     """Return what a text holds; nothing if it is wrong, which the page says with the place."""
     try:
-        return tomllib.loads(text)
+        return toml(text)
     except (ValueError, RecursionError):
         return {}
 

@@ -343,3 +343,18 @@ def test_long_wrong_lists_are_refused_at_once(
         Scenario.load(path)
     # An idle machine needs a second; other work may slow this one down.
     assert time.process_time() - begun < LONG_S
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run", "compare --transport reno,vegas", "study run", "study show", "traffic", "bundle --out x.zip"],
+)
+def test_keys_of_many_parts_cost_nothing(command: Callable[..., Result], tmp_path: Path, words: str) -> None:
+    """The engine refused the key; then Python looked whether it was a study, in 10 s and 3 GB."""
+    file = tmp_path / "deep.toml"
+    file.write_text("a" + ".b" * 100_000 + " = 1\n")
+    begun = time.process_time()
+    refused = command(*words.split(), file)
+    assert time.process_time() - begun < LONG_S / 5
+    assert refused.exit_code == 2
+    assert "a key of more than 100 parts" in refused.stderr

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from lasthop.errors import ArgumentError, LasthopError
 from lasthop.files import read_at_most
 from lasthop.syntax import LONGEST as LONGEST_TEXT
-from lasthop.syntax import slip
+from lasthop.syntax import slip, toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -712,6 +711,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise PaperError(f"cannot read '{path}': it is not text in UTF-8") from None
     try:
-        return tomllib.loads(text)
+        return toml(text)
     except (ValueError, RecursionError) as error:
         raise PaperError(slip(text, "toml", path, error)) from None

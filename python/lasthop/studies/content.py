@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop.errors import StudyError
 from lasthop.files import read_at_most
-from lasthop.syntax import slip
+from lasthop.syntax import slip, toml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +40,7 @@ def read_content(path: Path) -> dict[str, Any]:
             reason = str(error)
         raise StudyError(f"study error: it cannot be read: {reason.lower()}\n  at {path}") from None
     try:
-        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        content = json.loads(text) if path.suffix.lower() == ".json" else toml(text)
     except (ValueError, RecursionError) as error:
         kind: Literal["json", "toml"] = "json" if path.suffix.lower() == ".json" else "toml"
         raise StudyError(f"study error: {slip(text, kind, path, error)}") from None
