@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop.distribution import quantity
 from lasthop.errors import ArgumentError
 from lasthop.flow_groups import NAMELESS, group_flows
+from lasthop.quantities import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -162,6 +163,7 @@ def _scale(boxes: Sequence[Box], wanted: Quantity) -> tuple[float, str, bool]:
 
 def _figure(boxes: Sequence[Box], wanted: Quantity, title: str) -> Figure:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from lasthop.drawing import COLOURS, styles
 
@@ -179,7 +181,11 @@ def _figure(boxes: Sequence[Box], wanted: Quantity, title: str) -> Figure:
     axes.set_yticks(range(len(boxes)), [box.named() for box in boxes])
     axes.invert_yaxis()
     axes.set_axisbelow(True)
-    axes.set_xscale("log" if logarithmic else "linear")
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(f"{label}: 5, 25, 50, 75 and 95 % of flows")
     axes.grid(visible=True, axis="x", color="#e6e6e6", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)

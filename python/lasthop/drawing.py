@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +18,10 @@ from lasthop import for_paper
 from lasthop.errors import ArgumentError, LasthopError
 from lasthop.extras import lacking
 from lasthop.files import check_file, replacing
+from lasthop.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
@@ -87,7 +89,8 @@ class Picture:
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=100)
+        with literal(self.figure):
+            self.figure.savefig(buffer, format="png", dpi=100)
         return buffer.getvalue()
 
 
@@ -217,5 +220,26 @@ def save_figure(figure: Figure, path: Path) -> None:
         path.suffix.lower(), {}
     )
     settings = {"svg.hashsalt": "lasthop"} | (for_paper.SETTINGS if for_paper.is_paper() else {})
-    with mpl.rc_context(settings):
+    with mpl.rc_context(settings), literal(figure):
         figure.savefig(path, dpi=150, metadata=dateless)
+
+
+@contextmanager
+def literal(figure: Figure) -> Iterator[None]:
+    """Take names as they are while a figure is written: they come from files.
+
+    Two dollars in a name began a formula, which could end in a traceback, and a letter that the font lacks
+    gave a warning of the library with the letter in it.
+    """
+    import warnings
+
+    import matplotlib as mpl
+    from matplotlib.text import Text
+
+    with mpl.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s)Glyph .* missing from")
+        for text in figure.findobj(Text):
+            if isinstance(text, Text):
+                text.set_parse_math(parse_math=False)
+                text.set_text(visible(text.get_text()))
+        yield

@@ -421,3 +421,20 @@ def test_what_viewers_have_is_drawn_over_time() -> None:
 
 def viewer_panels(run: Run) -> list[plot.Panel]:
     return [panel for panel in plot.run_panels(run) if "in time" in panel.title or "stall" in panel.title]
+
+
+def test_names_are_drawn_as_they_are(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    """Two dollars began a formula and ended in a traceback; letters that the font lacks gave warnings."""
+    text = scenario_file.read_text()
+    name = r"a $\\bad{ $ 北京"
+    assert '"small"' in text
+    scenario_file.write_text(text.replace('"small"', f'"{name}"'))
+    drawn = tmp_path / "drawn.svg"
+    words = ("compare", scenario_file, "--transport", "reno,vegas", "--seeds", "1-2", "--set", "duration=3 s")
+    shown = command(*words, "--plot", drawn)
+    assert (shown.exit_code, "Glyph" in shown.stderr) == (0, False), shown.stderr
+    assert r"a $\bad{ $ 北京" in drawn.read_text()
+    shown = command("plot", scenario_file, "--out", tmp_path / "drawn.png")
+    assert (shown.exit_code, "Glyph" in shown.stderr) == (0, False), shown.stderr

@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lasthop import for_paper
+from lasthop.drawing import literal
 from lasthop.drawing import save_figure as save_vectors
 from lasthop.files import replacing
 from lasthop.quantities import number_text
@@ -127,7 +128,8 @@ def save_figure(figure: Figure, path: Path, *, dpi: int = 140, colours: int = 96
     from PIL import Image
 
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=dpi, facecolor="white")
+    with literal(figure):
+        figure.savefig(picture, format="png", dpi=dpi, facecolor="white")
     palette = Image.open(picture).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
     with replacing(path) as temporary:
         palette.save(temporary, format="PNG", optimize=True)
