@@ -210,7 +210,8 @@ def compare(  # noqa: PLR0913 - all but two are keywords
     observer : callable, optional
         Called about ten times a second with how far the runs are.
     metrics : iterable of str, optional
-        What they are compared by: names from ``lasthop metrics``, whose units may be left out.
+        What they are compared by: names from ``lasthop metrics``, whose units may be left out; with
+        ``@LINK`` behind it, what a link is compared by is that of another one than the bottleneck.
     series : bool
         Also keep windows, queues and rates over time, for `Comparison.plot`.
     helpers : iterable of str

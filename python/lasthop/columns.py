@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SOURCES = ("flows", "links", "totals")
 #: Before the name of a column of the links: its value at the bottleneck.
 BOTTLENECK = "bottleneck_"
+#: Stands before the name of a link, behind a column of the links.
+AT = "@"
 #: What words about links call the one whose queue is compared, until its name is known.
 THE_BOTTLENECK = "the bottleneck"
 #: In the name of a column that stands for several: their number.
@@ -183,6 +185,8 @@ class Metric:
         Not every run has it: it comes last in comparisons.
     share : bool
         Whether it is a fraction from 0 to 1, which tables show in per cent.
+    link : str
+        The link that stands for the bottleneck, if the name says one: ``avg_queue_packets@wifi``.
     """
 
     name: str
@@ -201,6 +205,7 @@ class Metric:
     times: str = ""
     optional: bool = False
     share: bool = False
+    link: str = ""
 
     @property
     def shown_unit(self) -> str:
@@ -355,6 +360,20 @@ def named(name: str) -> Metric | None:
         return metric(totals, "mean")
     column = flows or find("links", name)
     return metric(column, column.over) if column is not None and column.is_number else None
+
+
+def named_at(field: str, link: str) -> Metric | None:
+    """Return the metric that is a column of the links at one of them; `None` if there is no such column.
+
+    Examples
+    --------
+    >>> named_at("avg_queue_packets", "wifi").name, named_at("avg_queue_packets", "wifi").label
+    ('avg_queue_packets@wifi', 'mean queue at wifi')
+    """
+    column = find("links", field)
+    if column is None or not column.is_number or not link:
+        return None
+    return replace(metric(column, "bottleneck", f"{field}{AT}{link}"), link=link).at(link)
 
 
 @functools.cache

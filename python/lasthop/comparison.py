@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lasthop import _native, stats
-from lasthop.columns import compared, known_names, matching, named, nearest, on_demand
+from lasthop.columns import AT, compared, known_names, matching, named, named_at, nearest, on_demand
 from lasthop.errors import ArgumentError, RunError, ScenarioError
 from lasthop.laws import find as find_law
 from lasthop.laws import of_scenario
@@ -237,7 +237,9 @@ class Comparison(OverTime):
         self.bottleneck = bottleneck_name(self.runs[baseline])
         #: Asked for by name: these are shown even where no run has them.
         self._asked = metrics is not None
-        self._wanted = [one.at(self.bottleneck) for one in (compared() if metrics is None else metrics)]
+        self._wanted = [
+            one.at(one.link or self.bottleneck) for one in (compared() if metrics is None else metrics)
+        ]
         self._values = {
             (transport, metric.name): [metric_value(record, metric, self.bottleneck) for record in records]
             for transport, records in self.runs.items()
@@ -419,7 +421,14 @@ def choose_metrics(texts: Iterable[str]) -> list[Metric]:
     """
     chosen: dict[str, Metric] = {}
     for text in texts:
+        plain, mark, link = text.partition(AT)
         found = named(text)
+        if found is None and mark:
+            (one,) = choose_metrics([plain])
+            found = named_at(one.field, link) if one.source == "links" else None
+            if found is None:
+                wrong = "write a figure of links and a link, such as avg_queue@wifi"
+                raise ArgumentError(f"metric {text!r}: {wrong}")
         if found is None:
             names = matching(text, known_names())
             if len(names) > 1:
@@ -433,6 +442,18 @@ def choose_metrics(texts: Iterable[str]) -> list[Metric]:
                 raise ArgumentError(f"unknown metric {text!r}: {hint}'lasthop metrics' lists them")
         chosen[found.name] = found
     return list(chosen.values())
+
+
+def _check_links(metrics: Iterable[Metric], scenario: Scenario) -> None:
+    """Refuse a metric of a link that the scenario has not; each has one each way."""
+    known = [name for link in scenario.link_names for name in (link, f"{link} (reverse)")]
+    for one in metrics:
+        if one.link and one.link not in known:
+            near = nearest(one.link, known)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise ArgumentError(
+                f"metric {one.name!r}: there is no such link; {hint}known: {', '.join(known[:20])}"
+            )
 
 
 def transport_overrides(scenario: Mapping[str, Any], transport: str) -> dict[str, str]:
@@ -489,6 +510,7 @@ def compare_transports(  # noqa: PLR0913 - as `lasthop.compare`
     names = transports if axes is None else [axes.label(*pair) for pair in axes.pairs()]
     baseline = check_transports(names, baseline)
     wanted = None if metrics is None else choose_metrics(metrics)
+    _check_links(wanted or (), scenario)
     overrides = transport_overrides(scenario.to_dict(), transports[0]) if transports else {}
     if transports and not overrides:
         raise ScenarioError(

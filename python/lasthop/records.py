@@ -24,7 +24,7 @@ def metric_value(record: Mapping[str, Any], metric: Metric, bottleneck: str) -> 
         return None
     rows = [record["totals"]] if metric.source == "totals" else record[metric.source]
     if metric.by == "bottleneck":
-        rows = rows_at(rows, bottleneck, metric.field)
+        rows = rows_at(rows, metric.link or bottleneck, metric.field)
     values = [float(value) for row in rows if (value := column.of(row)) is not None]
     if not values:
         return None

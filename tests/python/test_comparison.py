@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from statistics import stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +19,14 @@ from lasthop.comparison import (
 )
 from lasthop.comparison_plot import figure_of, panel_of
 from lasthop.records import bottleneck_name
+from lasthop.saved import load_comparison
 from lasthop.stats import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
 
 
 def record(seed: int, goodput_bit_s: float, timeouts: int = 3, queue: float = 10.0) -> dict[str, Any]:
@@ -299,3 +306,26 @@ def test_one_seed_has_dots_without_intervals() -> None:
     panels = [panel_of(found, metric) for metric in found.metrics]
     assert all(dot.low is None and dot.high is None for panel in panels for dot in panel.dots)
     assert all(line.get_marker() == "o" for axes in figure_of(found).axes for line in axes.lines[1:])
+
+
+def test_figures_of_several_links(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    """Only the bottleneck had a queue; a comparison that is loaded again has those that were asked for."""
+    names = "avg_queue@bottleneck,avg_queue_packets@source-access-1,max_queue@bottleneck (reverse)"
+    words = ("compare", scenario_file, "--transport", "reno,vegas", "--seeds", "1-2", "--metric")
+    shown = command(*words, names, "--out", tmp_path / "out")
+    assert shown.exit_code == 0, shown.stderr
+    comparison = load_comparison(tmp_path / "out")
+    means = comparison.means.filter(comparison.means["transport"] == "reno")
+    for link in ("bottleneck", "source-access-1"):
+        records = comparison.runs["reno"]
+        rows = [row for record in records for row in record["links"] if row["name"] == link]
+        (mean,) = means.filter(means["metric"] == f"avg_queue_packets@{link}")["mean"]
+        assert mean == pytest.approx(sum(row["avg_queue_packets"] for row in rows) / len(rows))
+    for wrong, message in (
+        ("avg_queue@bottlneck", "there is no such link; did you mean 'bottleneck'?"),
+        ("goodput@bottleneck", "write a figure of links and a link, such as avg_queue@wifi"),
+    ):
+        refused = command(*words, wrong)
+        assert (refused.exit_code, message in refused.stderr) == (2, True), refused.stderr

@@ -13,9 +13,10 @@ const BYTES: u64 = 1_000_000;
 
 fn scenario(transport: &str) -> Scenario {
     let text = format!(
-        "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"phone\"]\nlinks = [{{ from = \
-         \"server\", to = \"phone\", rate = \"10 Mbit/s\", delay = \"20 ms\" }}]\n[[flows]]\nsource = \"server\"\nsink = \
-         \"phone\"\ntransport = \"{transport}\"\ntraffic = {{ kind = \"ftp\", bytes = \"{BYTES} B\" }}\n"
+        "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"phone\"]\n\
+         links = [{{ from = \"server\", to = \"phone\", rate = \"10 Mbit/s\", delay = \"20 ms\" }}]\n\
+         [[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"{transport}\"\n\
+         traffic = {{ kind = \"ftp\", bytes = \"{BYTES} B\" }}\n"
     );
     Scenario::parse(&text, Format::Toml, "test", &[]).unwrap()
 }

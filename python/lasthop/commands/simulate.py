@@ -141,7 +141,7 @@ def compare(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Compare by this metric; may be repeated. 'lasthop metrics' lists them.",
+            help="Compare by this metric, or by NAME@LINK; may be repeated. 'lasthop metrics' lists them.",
             autocompletion=complete_metrics,
         ),
     ] = None,
