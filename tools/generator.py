@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-#: The keys of all scenarios, but for those of traffic and TCP.
+#: The keys of scenarios that have no file of their own.
 KEYS = "crates/lasthop-sim/src/scenario/keys.rs"
+#: Longer names of parts would not fit the lines that are written.
+LONGEST_NAME = 20
 
 #: Words of Rust that cannot be the name of a module.
 # fmt: off
@@ -134,6 +137,62 @@ def write_all(root: Path, new: Mapping[str, str], changed: Mapping[str, str]) ->
             file.write(text)
     for name, text in changed.items():
         (root / name).write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Parts with a file in the engine, a file of keys in the scenario, and a line beside each."""
+
+    #: Name of its templates, and what is appended to a word of Rust.
+    template: str
+    suffix: str
+    #: What its parts are called, and a command that makes one.
+    noun: str
+    example: str
+    #: Where its parts are in `lasthop-net`, the macro with their lines there, and such a line.
+    folder: str
+    macro: str
+    line: str
+    #: Where their keys are, and the macro with their lines.
+    keys: str
+    keys_macro: str
+    #: What comes next.
+    next: str
+    #: How modules are declared in `lasthop-net`.
+    visibility: str = ""
+
+    def make(self, name: str, root: Path) -> str:
+        """Write the part into the tree at `root`, and return what to do next."""
+        self.check(name, root)
+        module = module_of(name)
+        file, keys = f"{self.folder}/{module}.rs", f"{self.keys}/{module}.rs"
+        new = {
+            file: from_template(self._template(""), name),
+            keys: from_template(self._template("_keys"), name),
+        }
+        library, kinds = f"{self.folder}/mod.rs", f"{self.keys}/mod.rs"
+        engine = declared((root / library).read_text(encoding="utf-8"), module, self.visibility)
+        scenario = declared((root / kinds).read_text(encoding="utf-8"), module)
+        lines = r"! \{\n(?:    .*\n)*"
+        changed = {
+            library: behind(engine, f"^{self.macro}{lines}", filled(f"    {self.line}\n", name)),
+            kinds: behind(scenario, f"^{self.keys_macro}{lines}", f"    {module},\n"),
+        }
+        write_all(root, new, changed)
+        return self.next.format(
+            name=name, module=module, file=file, keys=keys, folder=self.folder, keys_folder=self.keys
+        )
+
+    def check(self, name: str, root: Path) -> None:
+        """Refuse a name that no part can have, or that something has already."""
+        check_name(name, LONGEST_NAME, self.suffix, self.example)
+        check_part(name, root, self.folder, self._template(""), self.noun)
+        for path in sorted((root / self.keys).glob("*.rs")):
+            if path.stem == module_of(name) or re.search(rf'\bNAME: &str = "{name}"', code(path)):
+                raise RefusedError(f"bad name '{name}': {self.keys}/{path.name} has it; choose another name")
+
+    def _template(self, part: str) -> Path:
+        return Path(__file__).with_name(f"{self.template}{part}.rs.template")
 
 
 def run(command: str, make: Callable[[str, Path], str]) -> int:

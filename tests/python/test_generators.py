@@ -133,6 +133,7 @@ def test_each_part_is_registered_where_the_parts_are(whole: Path) -> None:
             "mod every_nth;",
             "    EveryNth(every_nth::EveryNth) => every_nth::EveryNthState,\n}",
         ),
+        "lasthop-sim/src/scenario/queue/mod.rs": ("mod short_wait;", "    short_wait,\n}"),
         "lasthop-sim/src/scenario/traffic/mod.rs": ("mod packet_pairs;", "    packet_pairs,\n}"),
     }.items():
         text = (whole / "crates" / path).read_text(encoding="utf-8")
@@ -209,11 +210,11 @@ REFUSED = {
     ("device", "policer"): "crates/lasthop-net/src/device/policer.rs exists: it is part of the crate",
     ("device", "link"): "bad name 'link': devices use the type Link; choose another name",
     ("device", "marks"): "bad name 'marks': results have a marks already; choose another name",
-    ("device", "codel"): f"bad name 'codel': {KEYS} has a table CODEL",
+    ("device", "periodic"): f"bad name 'periodic': {KEYS} has a table PERIODIC",
     ("queue", "match"): "bad name 'match': it is a word of Rust; choose another, such as match-queue",
     ("queue", "pie"): "crates/lasthop-net/src/queue/pie.rs exists: it is part of the crate",
     ("queue", "parcel"): "bad name 'parcel': queues use the type Parcel; choose another name",
-    ("queue", "periodic"): f"bad name 'periodic': {KEYS} has a table PERIODIC",
+    ("queue", "drop-tail"): "bad name 'drop-tail': crates/lasthop-sim/src/scenario/queue/drop_tail.rs has it",
     ("error_model", "list"): "crates/lasthop-net/src/channel/list.rs exists: it is part of the crate",
     ("error_model", "frame"): "bad name 'frame': error models use the type Frame; choose another name",
     ("error_model", "bit-errors"): f"bad name 'bit-errors': {KEYS} has a table BIT_ERRORS",

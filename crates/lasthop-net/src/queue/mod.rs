@@ -9,7 +9,7 @@
 //!   packets itself and follows the clock: `device/queued.rs` runs it on a link, `device/arq.rs` under retransmission.
 //!
 //! To add a queue: write `queue/<name>.rs` with one of the two traits, add its line to `rules!` or `disciplines!`, and
-//! its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `queue.rs`).
+//! its keys to the scenario (`lasthop-sim/src/scenario/queue/<name>.rs`).
 
 mod cake;
 mod cobalt;

@@ -14,10 +14,10 @@ use lasthop_net::plan::{Direction, LinkPlan};
 
 use super::diagnostic::{ScenarioError, quoted};
 use super::keys::{
-    A_MIDDLEBOX, ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_STATIONS, QUEUE, SOME_TIME, Table, Tagged, Variant,
+    A_MIDDLEBOX, ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_STATIONS, SOME_TIME, Table, Tagged, Variant,
 };
 use super::link::{LinkReader, middleboxes};
-use super::queue::{self, LinkFacts};
+use super::queue::{self, LinkFacts, QUEUE};
 use super::reader::{Checked, Item, Reader};
 use super::topology::{make, node};
 

@@ -15,6 +15,7 @@ mod arrivals;
 mod cell;
 mod cellular;
 mod cqi_file;
+mod declare;
 mod diagnostic;
 mod error;
 mod flows;

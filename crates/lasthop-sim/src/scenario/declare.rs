@@ -1,0 +1,163 @@
+//! Declares a table together with what is read of it: each key is a field, so the compiler knows every key that the
+//! code reads, and warns of one that nothing reads.
+//!
+//! `table!` makes a [`Table`](super::keys::Table) and a struct, `keys!` the struct alone, for keys that tables share.
+//! What `///` says is what the schema and the reference say; behind `=` stand the kind and what else a
+//! [`Key`](super::keys::Key) may have. `..name: Keys;` at the end takes in the keys of another struct. A field whose
+//! key may be missing is an `Option`.
+
+use lasthop_core::time::Span;
+use lasthop_core::units::Rate;
+
+use super::diagnostic::ScenarioError;
+use super::reader::{Checked, Item, Reader};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// What a field takes of the value of its key.
+pub(super) trait Field<'n>: Sized {
+    /// Of a value that satisfies its declaration; `None` if the declaration says something else than the field.
+    fn of(checked: Checked<'n>) -> Option<Self>;
+
+    /// The value of `key`, or its default.
+    fn read(table: &Reader<'n>, key: &'static str) -> Result<Self> {
+        Ok(Self::of(table.value(key)?).unwrap_or_else(|| panic!("`{key}` is declared as something else")))
+    }
+}
+
+/// A key that may be missing, and has no default.
+impl<'n, T: Field<'n>> Field<'n> for Option<T> {
+    fn of(checked: Checked<'n>) -> Option<Self> {
+        T::of(checked).map(Some)
+    }
+
+    fn read(table: &Reader<'n>, key: &'static str) -> Result<Self> {
+        let of = |checked| T::of(checked).unwrap_or_else(|| panic!("`{key}` is declared as something else"));
+        Ok(table.given(key)?.map(of))
+    }
+}
+
+/// Fields that take one variant of [`Checked`], or several.
+macro_rules! fields {
+    ($($type:ty: $($variant:ident)|+;)*) => {
+        $(impl<'n> Field<'n> for $type {
+            fn of(checked: Checked<'n>) -> Option<Self> {
+                match checked {
+                    $(Checked::$variant(value) => value.try_into().ok(),)+
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+fields! {
+    bool: Switch;
+    u64: Integer | Size;
+    u32: Integer | Size;
+    usize: Integer;
+    f64: Number;
+    Span: Span;
+    Rate: Rate;
+    &'static str: Name;
+    String: Text;
+    Reader<'n>: Table;
+    Vec<Item<'n>>: List;
+}
+
+impl<'n> Field<'n> for Checked<'n> {
+    fn of(checked: Checked<'n>) -> Option<Self> {
+        Some(checked)
+    }
+}
+
+/// Declares keys that tables share, and the values that are read of them.
+macro_rules! keys {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis struct $keys:ident $(<$n:lifetime>)? {
+            $(
+                $(#[doc = $help:literal])+
+                $field:ident: $type:ty = $kind:expr $(, $how:ident($($argument:expr)?))*;
+            )*
+            $(..$group:ident: $of:ty;)*
+        }
+    ) => {
+        $(#[$attribute])*
+        $vis struct $keys $(<$n>)? {
+            $($(#[doc = $help])+ pub(in crate::scenario) $field: $type,)*
+            $(pub(in crate::scenario) $group: $of,)*
+        }
+
+        impl<'n> $keys $(<$n>)? {
+            /// Their declarations.
+            pub(in crate::scenario) const KEYS: &'static [$crate::scenario::keys::Key] = &[$(
+                $crate::scenario::keys::Key::new(
+                    stringify!($field),
+                    $kind,
+                    concat!($($help),+).trim_ascii(),
+                )$(.$how($($argument)?))*,
+            )*];
+
+            /// What `table` says.
+            pub(in crate::scenario) fn read(
+                table: &$crate::scenario::reader::Reader<'n>,
+            ) -> std::result::Result<Self, $crate::scenario::diagnostic::ScenarioError> {
+                Ok($keys {
+                    $($field: $crate::scenario::declare::Field::read(table, stringify!($field))?,)*
+                    $($group: <$of>::read(table)?,)*
+                })
+            }
+        }
+    };
+}
+
+/// Declares a table and the values that are read of it.
+macro_rules! table {
+    (
+        $(#[doc = $doc:literal])+
+        $vis:vis static $table:ident = $title:literal;
+        $(#[$attribute:meta])*
+        $keys_vis:vis struct $keys:ident $(<$n:lifetime>)? {
+            $(
+                $(#[doc = $help:literal])+
+                $field:ident: $type:ty = $kind:expr $(, $how:ident($($argument:expr)?))*;
+            )*
+            $(..$group:ident: $of:ty;)*
+        }
+    ) => {
+        $vis static $table: $crate::scenario::keys::Table = $crate::scenario::keys::Table {
+            title: $title,
+            doc: concat!($($doc),+).trim_ascii(),
+            groups: &[$keys::KEYS, $(<$of>::KEYS),*],
+            partial: false,
+        };
+
+        $crate::scenario::declare::keys! {
+            $(#[$attribute])*
+            $keys_vis struct $keys $(<$n>)? {
+                $($(#[doc = $help])+ $field: $type = $kind $(, $how($($argument)?))*;)*
+                $(..$group: $of;)*
+            }
+        }
+    };
+}
+
+/// Declares which value each name of a choice stands for: a kind of key, and the field that it fills.
+macro_rules! choice {
+    ($vis:vis const $kind:ident: $type:ty = $($name:literal => $value:expr),+ $(,)?) => {
+        $vis const $kind: $crate::scenario::keys::Kind =
+            $crate::scenario::keys::Kind::Choice(|| vec![$($name),+]);
+
+        impl $crate::scenario::declare::Field<'_> for $type {
+            fn of(checked: $crate::scenario::reader::Checked<'_>) -> Option<Self> {
+                match checked {
+                    $($crate::scenario::reader::Checked::Name($name) => Some($value),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use {choice, keys, table};
