@@ -6,15 +6,15 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, Hybrid, Impair, List, Middlebox,
-    Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan, Shape,
-    Split, TimedLoss, Warning,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, ErrorScope, Hybrid, Impair,
+    Middlebox, Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan,
+    Shape, Split, TimedLoss, Warning,
 };
 
 use crate::link_trace;
 
 use super::diagnostic::{Place, ScenarioError};
-use super::error::{self, Judged};
+use super::error;
 use super::helpers;
 use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
@@ -123,7 +123,7 @@ impl LinkReader<'_, '_> {
             queue.rule = RulePlan::Threshold(queue::mark(&table, known)?);
         }
         let errors = or_default("error")?;
-        let (mut error, judged) = self.error_model(&errors, copies)?;
+        let (mut error, error_position, error_scope) = self.error_model(&errors, copies)?;
         if let Some(rates) = trace.loss {
             if error != ErrorModel::None {
                 return Err(of_trace(&errors, "error"));
@@ -141,7 +141,7 @@ impl LinkReader<'_, '_> {
             let message = "a link with arq keeps retransmitting through an outage".to_owned();
             return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
         }
-        if arq.is_none() && judged.position == ErrorPosition::AfterArq {
+        if arq.is_none() && error_position == ErrorPosition::AfterArq {
             let message = "errors behind the retransmissions of a link that makes none".to_owned();
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
@@ -168,8 +168,8 @@ impl LinkReader<'_, '_> {
             mtu: mtu as u32,
             queue,
             error,
-            error_position: judged.position,
-            error_scope: judged.scope,
+            error_position,
+            error_scope,
             outages,
             arq,
             split,
@@ -191,7 +191,7 @@ impl LinkReader<'_, '_> {
         let copies = 2 * links;
         let mtu = cell.size("mtu")?;
         let queue = queue::read(cell, &LinkFacts { rate, delay: flight, mtu, is_plain: false })?;
-        let (error, judged) = self.error_model(cell, copies)?;
+        let (error, error_position, error_scope) = self.error_model(cell, copies)?;
         let outages = self.outages(cell, copies)?;
         if outages.schedule != OutageSchedule::None && outages.policy != OutagePolicy::DropAir {
             let message = "stations of a cell go on trying through an outage".to_owned();
@@ -201,8 +201,8 @@ impl LinkReader<'_, '_> {
             mtu: mtu as u32,
             queue,
             error,
-            error_position: judged.position,
-            error_scope: judged.scope,
+            error_position,
+            error_scope,
             outages,
             ..Direction::plain(rate, flight)
         })
@@ -301,26 +301,12 @@ impl LinkReader<'_, '_> {
     }
 
     /// The error model, where it sits and what it judges.
-    fn error_model(&mut self, table: &Reader<'_>, copies: u64) -> Result<(ErrorModel, Judged)> {
-        let (kind, model) = table.tagged("error")?;
-        if kind == "none" {
-            return Ok((ErrorModel::None, Judged::DEFAULT));
-        }
-        let judged = error::judged(&model)?;
-        if kind != "list" {
-            return Ok((error::read(kind, &model)?, judged));
-        }
-        let listed = model.list("packets")?;
-        self.count(&model, "packets", listed.len() as u64, copies)?;
-        let mut packets = Vec::with_capacity(listed.len());
-        for item in listed {
-            if let Checked::Integer(packet) = item.value {
-                packets.push(packet);
-            }
-        }
-        packets.sort_unstable();
-        packets.dedup();
-        Ok((ErrorModel::List(List { packets }), judged))
+    fn error_model(
+        &mut self,
+        table: &Reader<'_>,
+        copies: u64,
+    ) -> Result<(ErrorModel, ErrorPosition, ErrorScope)> {
+        error::read(table, &mut |model, key, entries| self.count(model, key, entries, copies))
     }
 
     fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
