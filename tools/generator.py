@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-#: The keys of scenarios that have no file of their own.
-KEYS = "crates/lasthop-sim/src/scenario/keys.rs"
 #: Longer names of parts would not fit the lines that are written.
 LONGEST_NAME = 20
 
@@ -47,16 +45,6 @@ def check_name(name: str, longest: int, other: str, example: str) -> None:
         )
     if module_of(name) in RESERVED:
         raise RefusedError(f"bad name '{name}': it is a word of Rust; choose another, such as {name}-{other}")
-
-
-def check_keys(name: str, root: Path) -> None:
-    """Refuse a name whose table of keys would have the name of something else in the same file."""
-    text = code(root / KEYS)
-    static = module_of(name).upper()
-    if re.search(rf"\b{static}\b", text):
-        raise RefusedError(f"bad name '{name}': {KEYS} has a table {static}; choose another name")
-    if f'name: "{name}"' in text:
-        raise RefusedError(f"bad name '{name}': {KEYS} has a kind of that name; choose another")
 
 
 def check_part(name: str, root: Path, folder: str, template: Path, what: str) -> None:
@@ -117,19 +105,6 @@ def behind(text: str, pattern: str, addition: str) -> str:
     return text[:place] + addition + text[place:]
 
 
-def with_kind(keys: str, family: str, line: str, table: str) -> str:
-    """Return the text of `keys.rs` with a line among the kinds of `family`, and a table behind them."""
-    head = rf"^(?:pub\(super\) )?static {family}: Tagged = Tagged \{{\n"
-    kinds = rf"{head}(?:    .*\n)*?    variants: &\[\n(?:        .*\n)*"
-    return behind(behind(keys, kinds, line), rf"{kinds}    \],\n\}};\n", table)
-
-
-def what_comes_next(text: str, name: str, **places: str) -> str:
-    """Return what to do with a new part: its names and the places that its generator names are put in."""
-    module = module_of(name)
-    return text.format(name=name, module=module, static=module.upper(), **places)
-
-
 def write_all(root: Path, new: Mapping[str, str], changed: Mapping[str, str]) -> None:
     """Write what is new, unless it exists, and then what has changed."""
     for name, text in new.items():
@@ -161,8 +136,8 @@ class Family:
     #: How modules are declared in `lasthop-net`.
     visibility: str = ""
 
-    def make(self, name: str, root: Path) -> str:
-        """Write the part into the tree at `root`, and return what to do next."""
+    def make(self, name: str, root: Path, also: Mapping[str, str] | None = None) -> str:
+        """Write the part into the tree at `root`, and `also` other files; return what to do next."""
         self.check(name, root)
         module = module_of(name)
         file, keys = f"{self.folder}/{module}.rs", f"{self.keys}/{module}.rs"
@@ -178,7 +153,7 @@ class Family:
             library: behind(engine, f"^{self.macro}{lines}", filled(f"    {self.line}\n", name)),
             kinds: behind(scenario, f"^{self.keys_macro}{lines}", f"    {module},\n"),
         }
-        write_all(root, new, changed)
+        write_all(root, new, changed | dict(also or {}))
         return self.next.format(
             name=name, module=module, file=file, keys=keys, folder=self.folder, keys_folder=self.keys
         )

@@ -134,6 +134,7 @@ def test_each_part_is_registered_where_the_parts_are(whole: Path) -> None:
             "    EveryNth(every_nth::EveryNth) => every_nth::EveryNthState,\n}",
         ),
         "lasthop-sim/src/scenario/error/mod.rs": ("mod every_nth;", "    every_nth,\n}"),
+        "lasthop-sim/src/scenario/middlebox/mod.rs": ("mod slow_path;", "    slow_path,\n}"),
         "lasthop-sim/src/scenario/queue/mod.rs": ("mod short_wait;", "    short_wait,\n}"),
         "lasthop-sim/src/scenario/traffic/mod.rs": ("mod packet_pairs;", "    packet_pairs,\n}"),
     }.items():
@@ -195,7 +196,6 @@ def test_what_new_sender_prints_is_true_of_any_controller(tmp_path: Path) -> Non
     assert "You touch four files" in page
 
 
-KEYS = "crates/lasthop-sim/src/scenario/keys.rs"
 REFUSED = {
     ("sender", "Gentle"): "bad name 'Gentle': use lower-case letters and digits, a letter first",
     ("sender", "4ever"): "bad name '4ever': use lower-case letters",
@@ -211,7 +211,7 @@ REFUSED = {
     ("device", "policer"): "crates/lasthop-net/src/device/policer.rs exists: it is part of the crate",
     ("device", "link"): "bad name 'link': devices use the type Link; choose another name",
     ("device", "marks"): "bad name 'marks': results have a marks already; choose another name",
-    ("device", "handoff"): f"bad name 'handoff': {KEYS} has a table HANDOFF",
+    ("device", "mod"): "bad name 'mod': it is a word of Rust; choose another, such as mod-box",
     ("queue", "match"): "bad name 'match': it is a word of Rust; choose another, such as match-queue",
     ("queue", "pie"): "crates/lasthop-net/src/queue/pie.rs exists: it is part of the crate",
     ("queue", "parcel"): "bad name 'parcel': queues use the type Parcel; choose another name",

@@ -14,7 +14,7 @@
 //!   other direction at [`INBOUND`], and, if it has an end there, those that have crossed the link at [`FAR`].
 //!
 //! To add a middlebox: write `device/<name>.rs` (what a plan says of it, its state, `impl Element`, tests), add its
-//! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/keys.rs` and `link.rs`).
+//! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/middlebox/<name>.rs`).
 //! `make new-device NAME=x` does all of it once, and `docs/how-to/add-a-device.md` explains it.
 
 pub mod ack_filter;

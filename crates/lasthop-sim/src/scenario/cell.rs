@@ -22,7 +22,8 @@ use lasthop_net::propagation::{Fading, Position, Propagation, Track, flight, rat
 use super::aggregation;
 use super::diagnostic::{Place, ScenarioError, listed, quoted};
 use super::keys::MOST_STATIONS;
-use super::link::{LinkReader, middleboxes};
+use super::link::LinkReader;
+use super::middlebox;
 use super::reader::{Checked, Item, Reader};
 use super::topology::{make, node};
 
@@ -204,7 +205,7 @@ impl Cells {
             direction.queue = aggregation::fair_queue(direction.mtu);
         }
         let middleboxes = match table.list_if("middleboxes")? {
-            Some(_) => middleboxes(table, direction.mtu.into())?,
+            Some(_) => middlebox::read(table, direction.mtu.into())?,
             None => Vec::new(),
         };
         if hub.is_none() && !middleboxes.is_empty() {

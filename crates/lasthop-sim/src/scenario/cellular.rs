@@ -13,10 +13,9 @@ use lasthop_net::plan::cellular::{
 use lasthop_net::plan::{Direction, LinkPlan};
 
 use super::diagnostic::{ScenarioError, quoted};
-use super::keys::{
-    A_MIDDLEBOX, ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_STATIONS, SOME_TIME, Table, Tagged, Variant,
-};
-use super::link::{LinkReader, middleboxes};
+use super::keys::{ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_STATIONS, SOME_TIME, Table, Tagged, Variant};
+use super::link::LinkReader;
+use super::middlebox::{self, A_MIDDLEBOX};
 use super::queue::{self, LinkFacts, QUEUE};
 use super::reader::{Checked, Item, Reader};
 use super::topology::{make, node};
@@ -294,7 +293,7 @@ pub(super) fn read(
         let downwards = direction(table, &plan, &down)?;
         let upwards = direction(table, &plan, &up)?;
         let middleboxes = match table.list_if("middleboxes")? {
-            Some(_) => middleboxes(table, downwards.mtu.into())?,
+            Some(_) => middlebox::read(table, downwards.mtu.into())?,
             None => Vec::new(),
         };
         let sides = (Arc::new(Direction { middleboxes, ..downwards }), Arc::new(upwards));

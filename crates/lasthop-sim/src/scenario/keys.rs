@@ -7,13 +7,14 @@
 
 use lasthop_core::time::Span;
 use lasthop_net::device::wlan::phy::PHYS;
-use lasthop_net::plan::{Shape, TcpConfig};
+use lasthop_net::plan::TcpConfig;
 use lasthop_net::traffic::size;
 
 use super::aggregation::{IDEAL_RATE, MINSTREL_HT, MODES, STATION as STATION_MODES};
 use super::cellular::CELLULAR;
 use super::error::ERROR;
 use super::helpers;
+use super::middlebox::A_MIDDLEBOX;
 use super::queue::QUEUE;
 use super::reader::Checked;
 use super::realtime::REALTIME;
@@ -1209,7 +1210,6 @@ static CSV: Table = Table {
 
 static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
 static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
-pub(super) static A_MIDDLEBOX: Kind = Kind::Tagged(&MIDDLEBOX);
 
 static RATE_CHANGE: Table = Table {
     title: "rate change",
@@ -1217,76 +1217,6 @@ static RATE_CHANGE: Table = Table {
     groups: &[&[
         Key::new("at", SOME_TIME, "From when on.").required(),
         Key::new("rate", Kind::Rate, "The new rate.").required(),
-    ]],
-    partial: false,
-};
-
-static MIDDLEBOX: Tagged = Tagged {
-    title: "middlebox",
-    doc: "A device at the head of a link.",
-    variants: &[
-        Variant { name: "policer", table: &POLICER, bare: false },
-        Variant { name: "impair", table: &IMPAIR, bare: false },
-        Variant { name: "split", table: &helpers::SPLIT, bare: true },
-        Variant { name: "fec", table: &helpers::FEC, bare: true },
-        Variant { name: "wtcp", table: &helpers::WTCP, bare: true },
-        Variant { name: "ack-filter", table: &helpers::ACK_FILTER, bare: true },
-        Variant { name: "snoop", table: &helpers::SNOOP, bare: true },
-    ],
-};
-
-static IMPAIR: Table = Table {
-    title: "impairments",
-    doc: "Delays packets by chance, lets them overtake one another, or lets them come twice, as Linux netem does.",
-    groups: &[&[
-        Key::new("delay", ANY_TIME, "Each packet is delayed by this.").default("\"0 s\""),
-        Key::new(
-            "jitter",
-            ANY_TIME,
-            "How much delays vary: uniform, from delay to delay + jitter; else the standard deviation around delay.",
-        )
-        .default("\"0 s\""),
-        Key::new(
-            "distribution",
-            Kind::Choice(|| Shape::NAMES.to_vec()),
-            "Distribution of delays: uniform, normal (less than 0 is 0), Pareto with the tail index 3, as in netem, \
-             or a table.",
-        )
-        .default("\"uniform\""),
-        Key::new(
-            "table",
-            Kind::List(&ANY_TIME),
-            "Delays beside delay, such as measured ones: each step between two neighbours is as likely as the others.",
-        ),
-        Key::new(
-            "correlation",
-            Kind::Probability,
-            "Correlation of a packet's delay with that of the packet before, taken between the normal variables \
-             from which both are made; the distribution of each stays the same.",
-        )
-        .default("0"),
-        Key::new("reorder", Kind::Switch, "Whether packets may overtake those that were delayed for longer.")
-            .default("false"),
-        Key::new(
-            "ahead",
-            Kind::Probability,
-            "Probability that a packet is not delayed and overtakes those that are: netem's reorder.",
-        )
-        .default("0"),
-        Key::new("ahead_correlation", Kind::Probability, "Correlation of that with the packet before.").default("0"),
-        Key::new("ahead_gap", Kind::Integer { min: 1, max: 1_000_000 }, "Only one packet of this many may go ahead.")
-            .default("1"),
-        Key::new("duplicate", Kind::Probability, "Probability that a packet comes twice.").default("0"),
-    ]],
-    partial: false,
-};
-
-static POLICER: Table = Table {
-    title: "policer",
-    doc: "Drops what exceeds a rate and a burst, and delays nothing (a token bucket, RFC 2697).",
-    groups: &[&[
-        Key::new("rate", Kind::Rate, "What passes in the long run, in bits on the wire.").required(),
-        Key::new("burst", TRANSFER, "Bytes that pass at once after an idle period.").default("\"15000 B\""),
     ]],
     partial: false,
 };

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, ErrorScope, Hybrid, Impair,
-    Middlebox, Opportunities, OutagePolicy, OutageSchedule, Outages, Policer, QueueLimit, Report, RulePlan,
-    Shape, Split, TimedLoss, Warning,
+    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, ErrorScope, Hybrid, Opportunities,
+    OutagePolicy, OutageSchedule, Outages, QueueLimit, Report, RulePlan, Split, TimedLoss, Warning,
 };
 
 use crate::link_trace;
@@ -18,6 +17,7 @@ use super::error;
 use super::helpers;
 use super::input_file::InputFiles;
 use super::keys::MOST_LISTED;
+use super::middlebox;
 use super::queue::{self, LinkFacts};
 use super::reader::{Checked, Reader};
 use super::trace_file::{self, Way};
@@ -158,7 +158,7 @@ impl LinkReader<'_, '_> {
             return Err(table.error("arq", message, remedy));
         }
         let (split, middleboxes) = match of("middleboxes") {
-            Some(table) => (self.split(&table)?, middleboxes(&table, mtu)?),
+            Some(table) => (self.split(&table)?, middlebox::read(&table, mtu)?),
             None => (None, Vec::new()),
         };
         let direction = Direction {
@@ -499,120 +499,6 @@ fn no_table(parent: &Reader<'_>, name: &str) -> ScenarioError {
     let message = format!("missing key \"{name}\" in {}", parent.table.title);
     let remedy = format!("add {name} = {{ rate = \"10 Mbit/s\", delay = \"10 ms\" }}");
     parent.source.error(parent.place, message, &remedy)
-}
-
-/// What stands at the near end of a link, in order.
-pub(super) fn middleboxes(table: &Reader<'_>, mtu: u64) -> Result<Vec<Middlebox>> {
-    let mut middleboxes = Vec::new();
-    for item in table.list("middleboxes")? {
-        let Checked::Tagged(kind, device) = item.value else { continue };
-        middleboxes.push(match kind {
-            "policer" => {
-                let (rate, burst) = (device.rate("rate")?, device.size("burst")?);
-                if burst < mtu {
-                    let message =
-                        format!("a burst of {burst} B lets no packet of the link's mtu, {mtu} B, pass");
-                    return Err(device.error(
-                        "burst",
-                        message,
-                        &format!("raise burst to {mtu} B, or lower mtu"),
-                    ));
-                }
-                Middlebox::Policer(Policer { rate, burst })
-            }
-            "impair" => Middlebox::Impair(impairments(&device)?),
-            // It is no device: see `LinkReader::split`.
-            "split" => continue,
-            "fec" => Middlebox::Fec(helpers::read_fec(&device)?),
-            "wtcp" => Middlebox::Wtcp(helpers::read_wtcp(&device)?),
-            "ack-filter" => Middlebox::AckFilter(helpers::read_ack_filter(&device)?),
-            "snoop" => Middlebox::Snoop(helpers::read_snoop(&device)?),
-            kind => panic!("no reader for the middlebox `{kind}`"),
-        });
-    }
-    Ok(middleboxes)
-}
-
-/// The delays of a table, ascending; none if they have another distribution.
-fn table_of(device: &Reader<'_>) -> Result<Arc<[Span]>> {
-    let listed = device.list_if("table")?;
-    match (device.name("distribution")?, &listed) {
-        ("table", None) => {
-            let message = "delays of a table without one".to_owned();
-            return Err(device.error(
-                "distribution",
-                message,
-                "add table = [\"10 ms\", \"12 ms\", \"40 ms\"]",
-            ));
-        }
-        ("table", Some(_)) if device.has("jitter") => {
-            let message = "a table says how much delays vary".to_owned();
-            return Err(device.error("jitter", message, "leave out jitter"));
-        }
-        ("table", Some(_)) => {}
-        (_, Some(_)) => {
-            let message = "a table of delays that have another distribution".to_owned();
-            return Err(device.error("table", message, "write distribution = \"table\""));
-        }
-        _ => {}
-    }
-    let mut delays: Vec<Span> = Vec::new();
-    for item in listed.unwrap_or_default() {
-        if let Checked::Span(delay) = item.value {
-            delays.push(delay);
-        }
-    }
-    if delays.len() == 1 {
-        let message = "a table of one delay".to_owned();
-        return Err(device.error("table", message, "write two or more, or delay = \"10 ms\""));
-    }
-    if delays.len() as u64 > MOST_LISTED {
-        let message = format!("more than {MOST_LISTED} delays");
-        return Err(device.error("table", message, "list fewer"));
-    }
-    delays.sort_unstable();
-    Ok(delays.into())
-}
-
-/// What the table of an impairing device says.
-fn impairments(device: &Reader<'_>) -> Result<Impair> {
-    let impair = Impair {
-        delay: device.span("delay")?,
-        jitter: device.span("jitter")?,
-        shape: Shape::by_name(device.name("distribution")?).unwrap_or_default(),
-        table: table_of(device)?,
-        correlation: device.number("correlation")?,
-        ahead: device.number("ahead")?,
-        ahead_correlation: device.number("ahead_correlation")?,
-        ahead_gap: device.integer("ahead_gap")?,
-        reorder: device.switch("reorder")?,
-        duplicate: device.number("duplicate")?,
-    };
-    let jitters = impair.shape != Shape::Table;
-    let unused = [
-        (
-            "distribution",
-            jitters && impair.shape != Shape::Uniform && impair.jitter == Span::ZERO,
-            "jitter = \"5 ms\"",
-        ),
-        (
-            "correlation",
-            jitters && impair.correlation > 0.0 && impair.jitter == Span::ZERO,
-            "jitter = \"5 ms\"",
-        ),
-        (
-            "ahead",
-            jitters && impair.ahead > 0.0 && impair.delay + impair.jitter == Span::ZERO,
-            "delay = \"10 ms\"",
-        ),
-        ("ahead_correlation", impair.ahead_correlation > 0.0 && impair.ahead == 0.0, "ahead = 0.25"),
-        ("ahead_gap", impair.ahead_gap > 1 && impair.ahead == 0.0, "ahead = 1"),
-    ];
-    if let Some((key, _, missing)) = unused.iter().find(|(_, useless, _)| *useless) {
-        let message = format!("{key} changes nothing here");
-        return Err(device.error(key, message, &format!("add {missing}, or leave {key} out")));
-    }
-    Ok(impair)
 }
 
 /// Refuses outages that would empty a queue which lies in a device.

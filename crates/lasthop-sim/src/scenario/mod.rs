@@ -24,6 +24,7 @@ mod helpers;
 pub(crate) mod input_file;
 mod keys;
 mod link;
+mod middlebox;
 mod overrides;
 mod queue;
 mod random;

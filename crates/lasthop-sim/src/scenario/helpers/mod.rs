@@ -5,7 +5,7 @@
 //! with [`PLACED`]) and its `HELPER`, and add its line to `helpers!` below. From that follow the key, its checks and
 //! messages, `lasthop helpers`, `lasthop compare --helpers`, and the head of its page in docs/reference/helpers/. What
 //! the page says beside the keys is the opening comment of the source file that `HELPER.source` names, by the labels
-//! that senders use. If it is a middlebox, its kind in `middleboxes` is another line in `keys.rs` and `link.rs`, with
+//! that senders use. If it is a middlebox, its kind in `middleboxes` is a line in `middlebox/mod.rs`, with
 //! the same keys and the same reader.
 
 mod ack_filter;
