@@ -3,8 +3,8 @@
 //!
 //! `table!` makes a [`Table`](super::keys::Table) and a struct, `keys!` the struct alone, for keys that tables share.
 //! What `///` says is what the schema and the reference say; behind `=` stand the kind and what else a
-//! [`Key`](super::keys::Key) may have. `..name: Keys;` at the end takes in the keys of another struct. A field whose
-//! key may be missing is an `Option`.
+//! [`Key`](super::keys::Key) may have. `..name: Keys;` before or behind the others takes in the keys of
+//! another struct. A field whose key may be missing is an `Option`.
 
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
@@ -76,6 +76,7 @@ macro_rules! keys {
     (
         $(#[$attribute:meta])*
         $vis:vis struct $keys:ident $(<$n:lifetime>)? {
+            $(..$head:ident: $head_of:ty;)*
             $(
                 $(#[doc = $help:literal])+
                 $field:ident: $type:ty = $kind:expr $(, $how:ident($($argument:expr)?))*;
@@ -85,6 +86,7 @@ macro_rules! keys {
     ) => {
         $(#[$attribute])*
         $vis struct $keys $(<$n>)? {
+            $(pub(in crate::scenario) $head: $head_of,)*
             $($(#[doc = $help])+ pub(in crate::scenario) $field: $type,)*
             $(pub(in crate::scenario) $group: $of,)*
         }
@@ -104,6 +106,7 @@ macro_rules! keys {
                 table: &$crate::scenario::reader::Reader<'n>,
             ) -> std::result::Result<Self, $crate::scenario::diagnostic::ScenarioError> {
                 Ok($keys {
+                    $($head: <$head_of>::read(table)?,)*
                     $($field: $crate::scenario::declare::Field::read(table, stringify!($field))?,)*
                     $($group: <$of>::read(table)?,)*
                 })
@@ -119,6 +122,7 @@ macro_rules! table {
         $vis:vis static $table:ident = $title:literal;
         $(#[$attribute:meta])*
         $keys_vis:vis struct $keys:ident $(<$n:lifetime>)? {
+            $(..$head:ident: $head_of:ty;)*
             $(
                 $(#[doc = $help:literal])+
                 $field:ident: $type:ty = $kind:expr $(, $how:ident($($argument:expr)?))*;
@@ -129,13 +133,14 @@ macro_rules! table {
         $vis static $table: $crate::scenario::keys::Table = $crate::scenario::keys::Table {
             title: $title,
             doc: concat!($($doc),+).trim_ascii(),
-            groups: &[$keys::KEYS, $(<$of>::KEYS),*],
+            groups: &[$(<$head_of>::KEYS,)* $keys::KEYS, $(<$of>::KEYS),*],
             partial: false,
         };
 
         $crate::scenario::declare::keys! {
             $(#[$attribute])*
             $keys_vis struct $keys $(<$n>)? {
+                $(..$head: $head_of;)*
                 $($(#[doc = $help])+ $field: $type = $kind $(, $how($($argument)?))*;)*
                 $(..$group: $of;)*
             }

@@ -11,14 +11,16 @@ use lasthop_net::plan::TcpConfig;
 use lasthop_net::traffic::size;
 
 use super::aggregation::{IDEAL_RATE, MINSTREL_HT, MODES, STATION as STATION_MODES};
+use super::arq::ARQ;
 use super::cellular::CELLULAR;
 use super::error::ERROR;
 use super::helpers;
+use super::link::{ACCESS, GRAPH_LINK, LINK};
 use super::middlebox::A_MIDDLEBOX;
+use super::outages::HANDOFF;
 use super::queue::QUEUE;
 use super::reader::Checked;
 use super::realtime::REALTIME;
-use super::trace_file::RATES;
 use super::traffic;
 use super::transport;
 use super::units::{self, Dimension};
@@ -169,13 +171,7 @@ impl Key {
 
     /// A key that must be there, and what to do when it is not.
     pub(super) const fn required_or(self, remedy: &'static str) -> Key {
-        self.or_else(remedy).required()
-    }
-
-    /// What to do when the key is missing and nothing else stands for it.
-    const fn or_else(mut self, remedy: &'static str) -> Key {
-        self.remedy = Some(remedy);
-        self
+        self.or(remedy).required()
     }
 
     /// A key that may be missing in some cases, and what to do where it must not.
@@ -1122,266 +1118,10 @@ static LOG_DISTANCE: Table = Table {
     partial: false,
 };
 
-/// What each direction of a link has.
-const DIRECTION: &[Key] = &[
-    Key::new("rate", Kind::Rate, "Transmission rate. Every link needs one, unless its trace has it."),
-    Key::new(
-        "trace",
-        Kind::Tagged(&TRACE),
-        "A recording of what the link does over time, in place of rate, and of delay and error if it has them.",
-    ),
-    Key::new(
-        "rate_changes",
-        Kind::AnyList(&A_RATE_CHANGE),
-        "Later rates, in order of time; a packet that is being transmitted continues at the new rate. Default: none.",
-    ),
-    Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
-        .or_else("add delay = \"10 ms\""),
-    Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
-        .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
-    Key::new(
-        "mark",
-        Kind::Room,
-        "ECN-capable packets are marked if they find at least this much in the queue. Default: none is marked.",
-    ),
-    // 68 B is what every IPv4 link must carry (RFC 791).
-    Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
-    Key::new("error", Kind::Tagged(&ERROR), "What loses packets on the link.").default("\"none\""),
-    Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the link is down.").default("\"none\""),
-    Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the link itself.").default("\"none\""),
-    Key::new(
-        "middleboxes",
-        Kind::AnyList(&A_MIDDLEBOX),
-        "Middleboxes at the head of the link, in the order in which departing packets pass them. Default: none.",
-    ),
-];
-
-static TRACE: Tagged = Tagged {
-    title: "trace",
-    doc: "A recording of what a link does over time.",
-    variants: &[
-        Variant { name: "mahimahi", table: &MAHIMAHI, bare: false },
-        Variant { name: "csv", table: &CSV, bare: false },
-        Variant { name: "rates", table: &RATES, bare: false },
-    ],
-};
-
-/// What all recordings have.
-pub(super) const TRACE_FILE: Key = Key::new("file", Kind::File, "The file, relative to the scenario file.")
-    .required_or("add file = \"train.down\"");
-
-static MAHIMAHI: Table = Table {
-    title: "Mahimahi trace",
-    doc: "Packet delivery opportunities: each line is a millisecond at which the link may send a number of \
-          bytes that arrived before it. Files that end in .us hold microseconds. Or a log that mm-link wrote.",
-    groups: &[&[
-        TRACE_FILE,
-        Key::new(
-            "repeat",
-            Kind::Switch,
-            "Start again after the last line; otherwise the link carries nothing from then on.",
-        )
-        .default("true"),
-        Key::new(
-            "opportunity",
-            PACKET,
-            "Bytes that may be sent at each opportunity. Mahimahi's manual says 1500 B, its program takes 1504 B. \
-             Default: what a log says, else 1500 B.",
-        ),
-    ]],
-    partial: false,
-};
-
-static CSV: Table = Table {
-    title: "CSV trace",
-    doc: "A table with a heading: time_s or time_ms, from 0 on, and from then on rate_bit_s, rate_kbit_s or \
-          rate_mbit_s, delay_s or delay_ms, loss. A rate of 0 is a pause.",
-    groups: &[&[
-        TRACE_FILE,
-        Key::new(
-            "repeat",
-            Kind::Switch,
-            "Begin again at the time of the last row, whose values then do not count; otherwise they hold to the end.",
-        )
-        .default("false"),
-    ]],
-    partial: false,
-};
-
-static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
 static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
 
-static RATE_CHANGE: Table = Table {
-    title: "rate change",
-    doc: "From when on the link has another rate.",
-    groups: &[&[
-        Key::new("at", SOME_TIME, "From when on.").required(),
-        Key::new("rate", Kind::Rate, "The new rate.").required(),
-    ]],
-    partial: false,
-};
-
-const NONE: Kind = Kind::Choice(|| vec!["none"]);
-
-const REVERSED: &[Key] = &[Key::new(
-    "reverse",
-    Kind::Table(&REVERSE),
-    "Overrides for the other direction; without it both directions are alike.",
-)];
-
-static LINK: Table =
-    Table { title: "link", doc: "A full-duplex link.", groups: &[DIRECTION, REVERSED], partial: false };
-
-static ACCESS: Table = Table {
-    title: "access link",
-    doc: "An access link; rate and delay may come from `access` or from the table of the side.",
-    groups: &[DIRECTION, REVERSED],
-    partial: true,
-};
-
-static REVERSE: Table =
-    Table { title: "reverse", doc: "The other direction of a link.", groups: &[DIRECTION], partial: true };
-
-static GRAPH_LINK: Table = Table {
-    title: "graph link",
-    doc: "A full-duplex link between two nodes.",
-    groups: &[
-        &[
-            Key::new("from", Kind::Text, "The node at which the forward direction starts.").required(),
-            Key::new("to", Kind::Text, "The node at which the forward direction ends.").required(),
-            Key::new("name", Kind::Text, "Unique name. Default: the names of both nodes with a hyphen."),
-        ],
-        DIRECTION,
-        REVERSED,
-    ],
-    partial: false,
-};
-
-static HANDOFF: Table = Table {
-    title: "handoff",
-    doc: "Times at which a link is down: `count` of them, or a list of starting times.",
-    groups: &[&[
-        Key::new("count", Kind::Integer { min: 0, max: 10_000 }, "Number of outages in the run."),
-        Key::new("at", Kind::List(&ANY_TIME), "Times at which outages start."),
-        Key::new("outage", SOME_TIME, "Length of each outage.").required_or("add outage = \"1 s\""),
-        Key::new(
-            "placement",
-            Kind::Choice(|| vec!["even", "random"]),
-            "For count: evenly over the run, or drawn for each link. Default: even.",
-        ),
-        Key::new(
-            "policy",
-            Kind::Choice(|| vec!["drop-air", "drop", "hold"]),
-            "What happens to packets during an outage: drop-air loses what is transmitted meanwhile, drop also \
-             empties the queue, hold keeps packets until the link returns.",
-        )
-        .default("\"drop-air\""),
-        Key::new(
-            "warning",
-            ANY_TIME,
-            "How long before an outage the hosts at both ends foresee it. Default: they do not. They always \
-             learn when it ends.",
-        ),
-        Key::new(
-            "miss",
-            Kind::Probability,
-            "Probability that an outage comes without its warning. Default: 0.",
-        ),
-        Key::new(
-            "false_alarms",
-            Kind::Integer { min: 0, max: 10_000 },
-            "Warnings in the run that no outage follows; the host goes on after as long as a warning. Default: 0.",
-        ),
-    ]],
-    partial: false,
-};
-
-static ARQ: Table = Table {
-    title: "arq",
-    doc: "Retransmission by the link itself: a frame that is not acknowledged in time is transmitted again, before any \
-          new one. `arq = {}` takes all defaults.",
-    groups: &[ARQ_KEYS],
-    partial: false,
-};
-
-pub(super) const ARQ_KEYS: &[Key] = &[
-    Key::new(
-        "window",
-        Kind::Integer { min: 1, max: 1024 },
-        "Maximum number of frames that are neither acknowledged nor given up; 1 is stop-and-wait.",
-    )
-    .default("16"),
-    Key::new("attempts", Kind::Integer { min: 1, max: 1000 }, "Maximum number of transmissions of a frame.")
-        .default("4"),
-    Key::new(
-        "timeout",
-        SOME_TIME,
-        "From the start of a transmission to the next attempt. Default: twice the propagation delay, the \
-         transmission of the frame and of its acknowledgement, and 1 ms.",
-    ),
-    Key::new(
-        "order",
-        Kind::Choice(|| vec!["in-order", "out-of-order"]),
-        "Whether frames above a gap wait until it is filled or given up, or are delivered at once.",
-    )
-    .default("\"in-order\""),
-    Key::new("ack_size", Kind::Size { min: 1, max: LARGEST_PACKET }, "Size of a link acknowledgement.")
-        .default("\"14 B\""),
-    Key::new("ack_error_rate", Kind::Probability, "Probability that a link acknowledgement is lost.")
-        .default("0"),
-    Key::new(
-        "report",
-        Kind::Choice(|| vec!["local", "proxy", "off"]),
-        "Which senders learn of acknowledgements, retries and losses if they can use them: local, those at \
-         the near end of the link; proxy, all, after the unloaded delay of the reverse path.",
-    )
-    .default("\"local\""),
-    Key::new(
-        "discards",
-        Kind::Choice(|| vec!["attempts", "frames"]),
-        "What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.",
-    )
-    .default("\"attempts\""),
-    Key::new(
-        "ebsn",
-        Kind::OrTable(&Kind::Switch, &EBSN),
-        "After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.",
-    )
-    .default("false"),
-    Key::new(
-        "hybrid",
-        Kind::OrTable(&Kind::Switch, &HYBRID),
-        "Send parity in place of repetitions, and let the far end keep what has come (type-II hybrid ARQ).",
-    )
-    .default("false"),
-];
-
-static HYBRID: Table = Table {
-    title: "hybrid of a link",
-    doc: "Type-II hybrid ARQ: a frame goes in pieces, each of which the error model judges on its own, with its own \
-          size and time; as many pieces as the frame has, whichever they are, rebuild it.",
-    groups: &[&[
-        Key::new("pieces", Kind::Integer { min: 2, max: 128 }, "Pieces of a frame.").default("8"),
-        Key::new(
-            "parity",
-            Kind::Integer { min: 1, max: 128 },
-            "Pieces of parity in each transmission beyond the first; with as many as the frame has it takes as long.",
-        )
-        .default("2"),
-    ]],
-    partial: false,
-};
-
-static EBSN: Table = Table {
-    title: "ebsn of a link",
-    doc: "Explicit bad state notification.",
-    groups: &[&[Key::new(
-        "gap",
-        ANY_TIME,
-        "Least time between two notices to the same sender. Default: the timeout of the link.",
-    )]],
-    partial: false,
-};
+/// Instead of a table: nothing of it.
+pub(super) const NONE: Kind = Kind::Choice(|| vec!["none"]);
 
 static CHANNEL: Table = Table {
     title: "channel",

@@ -6,24 +6,106 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 use lasthop_net::plan::{
-    Arq, Direction, DiscardUnit, Discipline, ErrorModel, ErrorPosition, ErrorScope, Hybrid, Opportunities,
-    OutagePolicy, OutageSchedule, Outages, QueueLimit, Report, RulePlan, Split, TimedLoss, Warning,
+    Direction, Discipline, ErrorModel, ErrorPosition, ErrorScope, OutagePolicy, OutageSchedule, QueueLimit,
+    RulePlan, Split, TimedLoss,
 };
 
-use crate::link_trace;
-
-use super::diagnostic::{Place, ScenarioError};
-use super::error;
+use super::arq::{self, ARQ};
+use super::declare::table;
+use super::diagnostic::ScenarioError;
+use super::error::{self, ERROR};
 use super::helpers;
 use super::input_file::InputFiles;
-use super::keys::MOST_LISTED;
-use super::middlebox;
-use super::queue::{self, LinkFacts};
+use super::keys::{ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_LISTED, NONE, SOME_TIME, Table};
+use super::middlebox::{self, A_MIDDLEBOX};
+use super::outages::HANDOFF;
+use super::queue::{self, LinkFacts, QUEUE};
 use super::reader::{Checked, Reader};
-use super::trace_file::{self, Way};
+use super::trace::{TRACE, Trace};
 use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// What each direction of a link has.
+const DIRECTION: &[Key] = &[
+    Key::new("rate", Kind::Rate, "Transmission rate. Every link needs one, unless its trace has it."),
+    Key::new(
+        "trace",
+        Kind::Tagged(&TRACE),
+        "A recording of what the link does over time, in place of rate, and of delay and error if it has them.",
+    ),
+    Key::new(
+        "rate_changes",
+        Kind::AnyList(&A_RATE_CHANGE),
+        "Later rates, in order of time; a packet that is being transmitted continues at the new rate. Default: none.",
+    ),
+    Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
+        .or("add delay = \"10 ms\""),
+    Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets at the head of the link.")
+        .default("{ kind = \"drop-tail\", limit = \"50 packets\" }"),
+    Key::new(
+        "mark",
+        Kind::Room,
+        "ECN-capable packets are marked if they find at least this much in the queue. Default: none is marked.",
+    ),
+    // 68 B is what every IPv4 link must carry (RFC 791).
+    Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
+    Key::new("error", Kind::Tagged(&ERROR), "What loses packets on the link.").default("\"none\""),
+    Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the link is down.").default("\"none\""),
+    Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the link itself.").default("\"none\""),
+    Key::new(
+        "middleboxes",
+        Kind::AnyList(&A_MIDDLEBOX),
+        "Middleboxes at the head of the link, in the order in which departing packets pass them. Default: none.",
+    ),
+];
+
+static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
+
+const REVERSED: &[Key] = &[Key::new(
+    "reverse",
+    Kind::Table(&REVERSE),
+    "Overrides for the other direction; without it both directions are alike.",
+)];
+
+pub(super) static LINK: Table =
+    Table { title: "link", doc: "A full-duplex link.", groups: &[DIRECTION, REVERSED], partial: false };
+
+pub(super) static ACCESS: Table = Table {
+    title: "access link",
+    doc: "An access link; rate and delay may come from `access` or from the table of the side.",
+    groups: &[DIRECTION, REVERSED],
+    partial: true,
+};
+
+static REVERSE: Table =
+    Table { title: "reverse", doc: "The other direction of a link.", groups: &[DIRECTION], partial: true };
+
+pub(super) static GRAPH_LINK: Table = Table {
+    title: "graph link",
+    doc: "A full-duplex link between two nodes.",
+    groups: &[
+        &[
+            Key::new("from", Kind::Text, "The node at which the forward direction starts.").required(),
+            Key::new("to", Kind::Text, "The node at which the forward direction ends.").required(),
+            Key::new("name", Kind::Text, "Unique name. Default: the names of both nodes with a hyphen."),
+        ],
+        DIRECTION,
+        REVERSED,
+    ],
+    partial: false,
+};
+
+table! {
+    /// From when on the link has another rate.
+    static RATE_CHANGE = "rate change";
+    struct RateChange {
+        /// From when on.
+        at: Span = SOME_TIME, required();
+        /// The new rate.
+        rate: Rate = Kind::Rate, required();
+    }
+}
 
 /// Reads links; keeps count of what they list, so that a small file cannot ask for a large plan.
 pub(super) struct LinkReader<'f, 'i> {
@@ -133,7 +215,7 @@ impl LinkReader<'_, '_> {
         let handoff = or_default("handoff")?;
         let outages = self.outages(&handoff, copies)?;
         let table = or_default("arq")?;
-        let arq = arq(&table, |arq| arq.timeout_for(rate, delay, mtu))?;
+        let arq = arq::of_link(&table, |arq| arq.timeout_for(rate, delay, mtu))?;
         if arq.is_some()
             && outages.schedule != OutageSchedule::None
             && outages.policy != OutagePolicy::DropAir
@@ -225,50 +307,6 @@ impl LinkReader<'_, '_> {
         Ok(split)
     }
 
-    /// The recording that the key `trace` of `table` names.
-    fn trace(&mut self, table: &Reader<'_>, copies: u64) -> Result<Trace> {
-        let (kind, trace) = table.tagged("trace")?;
-        let (file, repeat) = (trace.text("file")?, trace.switch("repeat")?);
-        if kind == "mahimahi" {
-            let read = self.files.opportunities(&trace, file)?;
-            let bytes = match trace.size_if("opportunity")? {
-                Some(bytes) => bytes as u32,
-                None => read.bytes.unwrap_or(link_trace::OPPORTUNITY),
-            };
-            let opportunities = Opportunities { times: read.times, repeat, bytes };
-            let rate = Some(opportunities.mean_rate());
-            return Ok(Trace { rate, opportunities: Some(opportunities), ..Trace::default() });
-        }
-        let recording = if kind == "rates" {
-            let way = Way::by_name(trace.name("direction")?).unwrap_or_default();
-            self.files.rates(&trace, file, way)?
-        } else {
-            self.files.recording(&trace, file)?
-        };
-        self.count(&trace, "file", trace_file::number_until(&recording, repeat, self.duration), copies)?;
-        let first = recording[0];
-        let rows = || trace_file::rows_until(&recording, repeat, self.duration);
-        let later = || rows().skip(1);
-        // A link has a rate: one that begins with a pause has its first, and the pause is a change at 0.
-        let paused = first.rate == Some(Rate(0));
-        let above = recording.iter().find_map(|row| row.rate.filter(|rate| rate.0 > 0));
-        if paused && above.is_none() {
-            let message = "all rates of the trace are 0".to_owned();
-            return Err(trace.error("file", message, "let one of its rows have a rate"));
-        }
-        Ok(Trace {
-            rate: above,
-            rate_changes: rows()
-                .skip(usize::from(!paused))
-                .filter_map(|row| Some((row.at, row.rate?)))
-                .collect(),
-            opportunities: None,
-            delay: first.delay,
-            delay_changes: later().filter_map(|row| Some((row.at, row.delay?))).collect(),
-            loss: first.loss.map(|_| rows().filter_map(|row| Some((row.at, row.loss?))).collect()),
-        })
-    }
-
     /// The rates that follow the first, in the order of time.
     fn rate_changes(&mut self, table: &Reader<'_>, copies: u64) -> Result<Vec<(Time, Rate)>> {
         let listed = table.list("rate_changes")?;
@@ -276,14 +314,15 @@ impl LinkReader<'_, '_> {
         let mut changes: Vec<(Time, Rate)> = Vec::with_capacity(listed.len());
         for item in listed {
             let Checked::Table(change) = item.value else { continue };
-            let at = Time(change.span("at")?.0);
+            let later = RateChange::read(&change)?;
+            let at = Time(later.at.0);
             if let Some(&(before, _)) = changes.last()
                 && at <= before
             {
                 let message = format!("the change at {at} does not come after the one at {before}");
                 return Err(change.error("at", message, "write the changes in the order of time"));
             }
-            changes.push((at, change.rate("rate")?));
+            changes.push((at, later.rate));
         }
         Ok(changes)
     }
@@ -308,120 +347,6 @@ impl LinkReader<'_, '_> {
     ) -> Result<(ErrorModel, ErrorPosition, ErrorScope)> {
         error::read(table, &mut |model, key, entries| self.count(model, key, entries, copies))
     }
-
-    fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
-        let Checked::Table(handoff) = table.value("handoff")? else {
-            return Ok(Outages {
-                schedule: OutageSchedule::None,
-                policy: OutagePolicy::DropAir,
-                warning: None,
-            });
-        };
-        let policy = match handoff.name("policy")? {
-            "drop" => OutagePolicy::Drop,
-            "hold" => OutagePolicy::Hold,
-            _ => OutagePolicy::DropAir,
-        };
-        let length = handoff.span("outage")?;
-        let schedule = match (handoff.integer_if("count")?, handoff.list_if("at")?) {
-            (Some(_), Some(_)) => {
-                let message = "count and at exclude each other".to_owned();
-                return Err(handoff.error("at", message, "keep one of them"));
-            }
-            (None, None) => {
-                let message = "missing key \"count\" or \"at\" in handoff".to_owned();
-                return Err(handoff.source.error(
-                    handoff.place,
-                    message,
-                    "add count = 5, or at = [\"10 s\"]",
-                ));
-            }
-            (Some(count), None) => self.counted(&handoff, count, length, copies)?,
-            (None, Some(at)) => {
-                if handoff.has("placement") {
-                    let message = "placement goes with count, not with at".to_owned();
-                    return Err(handoff.error("placement", message, "leave it out"));
-                }
-                self.count(&handoff, "at", at.len() as u64, copies)?;
-                let mut starts = Vec::with_capacity(at.len());
-                for item in at {
-                    if let Checked::Span(start) = item.value {
-                        starts.push((Time(start.0), item.place));
-                    }
-                }
-                starts.sort_by_key(|start| start.0);
-                self.listed_at(&handoff, &starts, length)?
-            }
-        };
-        Ok(Outages { schedule, policy, warning: warning(&handoff)? })
-    }
-
-    fn counted(
-        &mut self,
-        handoff: &Reader<'_>,
-        count: u64,
-        length: Span,
-        copies: u64,
-    ) -> Result<OutageSchedule> {
-        if count == 0 {
-            return Ok(OutageSchedule::None);
-        }
-        let random = handoff.name_if("placement")? == Some("random");
-        // Evenly placed outages start at k * duration / (count + 1); the last must end within the run.
-        let room = if random { self.duration.0 / count } else { self.duration.0 / (count + 1) };
-        if length.0 > room {
-            let message = format!("{count} outages of {length} do not fit a run of {}", self.duration);
-            let remedy = format!("each may last {} at most", Span(room));
-            return Err(handoff.error("outage", message, &remedy));
-        }
-        if random {
-            return Ok(OutageSchedule::Random { count: count as u32, length });
-        }
-        self.count(handoff, "count", count, copies)?;
-        let start = |number: u64| {
-            // 128 bits: 10^15 ns times 10^4 outages.
-            let nanos = u128::from(number) * u128::from(self.duration.0) / u128::from(count + 1);
-            Time(u64::try_from(nanos).unwrap_or(u64::MAX))
-        };
-        Ok(OutageSchedule::Listed((1..=count).map(|number| (start(number), length)).collect()))
-    }
-
-    fn listed_at(
-        &self,
-        handoff: &Reader<'_>,
-        starts: &[(Time, &Place)],
-        length: Span,
-    ) -> Result<OutageSchedule> {
-        let mut schedule: Vec<(Time, Span)> = Vec::with_capacity(starts.len());
-        for &(start, place) in starts {
-            let end = start + length;
-            if end.0 > self.duration.0 {
-                let message =
-                    format!("the outage at {start} ends at {end}, after the run of {}", self.duration);
-                return Err(handoff.source.error(place, message, "start it earlier, or make it shorter"));
-            }
-            if let Some(&(before, _)) = schedule.last()
-                && start < before + length
-            {
-                let message = format!("the outage at {start} begins before the one at {before} ends");
-                let remedy = format!("leave at least {length} between starting times");
-                return Err(handoff.source.error(place, message, &remedy));
-            }
-            schedule.push((start, length));
-        }
-        Ok(OutageSchedule::Listed(schedule))
-    }
-}
-
-/// What a recording says of a link.
-#[derive(Default)]
-struct Trace {
-    rate: Option<Rate>,
-    rate_changes: Vec<(Time, Rate)>,
-    opportunities: Option<Opportunities>,
-    delay: Option<Span>,
-    delay_changes: Vec<(Time, Span)>,
-    loss: Option<Vec<(Time, f64)>>,
 }
 
 /// The error for a key that a recording has too.
@@ -431,67 +356,6 @@ fn of_trace(table: &Reader<'_>, key: &str) -> ScenarioError {
         format!("the trace of the link has its own {key}"),
         &format!("leave out {key}, or trace"),
     )
-}
-
-/// How outages are announced.
-fn warning(handoff: &Reader<'_>) -> Result<Option<Warning>> {
-    let Some(lead) = handoff.span_if("warning")? else {
-        let stray = ["miss", "false_alarms"].into_iter().find(|key| handoff.has(key));
-        return match stray {
-            Some(key) => {
-                let message = format!("{key} without a warning");
-                Err(handoff.error(key, message, "add warning = \"100 ms\""))
-            }
-            None => Ok(None),
-        };
-    };
-    Ok(Some(Warning {
-        lead,
-        miss: handoff.number_if("miss")?.unwrap_or(0.0),
-        false_alarms: handoff.integer_if("false_alarms")?.unwrap_or(0) as u32,
-    }))
-}
-
-/// Retransmission by the link; `timeout` is that of a full frame.
-fn arq(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Option<Arq>> {
-    let Checked::Table(table) = table.value("arq")? else { return Ok(None) };
-    arq_of(&table, timeout).map(Some)
-}
-
-/// What a table says of it.
-pub(super) fn arq_of(table: &Reader<'_>, timeout: impl Fn(&Arq) -> Span) -> Result<Arq> {
-    let mut arq = Arq {
-        window: table.integer("window")? as u32,
-        attempts: table.integer("attempts")? as u32,
-        timeout: table.span_if("timeout")?,
-        in_order: table.name("order")? == "in-order",
-        ack_size: table.size("ack_size")? as u32,
-        ack_error_rate: table.number("ack_error_rate")?,
-        report: match table.name("report")? {
-            "off" => Report::Off,
-            "proxy" => Report::Proxy,
-            _ => Report::Local,
-        },
-        discards: match table.name("discards")? {
-            "frames" => DiscardUnit::Frame,
-            _ => DiscardUnit::Attempt,
-        },
-        ebsn: None,
-        hybrid: match table.value("hybrid")? {
-            Checked::Table(hybrid) => Some(Hybrid {
-                pieces: hybrid.integer("pieces")? as u32,
-                parity: hybrid.integer("parity")? as u32,
-            }),
-            Checked::Switch(true) => Some(Hybrid::USUAL),
-            _ => None,
-        },
-    };
-    arq.ebsn = match table.value("ebsn")? {
-        Checked::Table(ebsn) => Some(ebsn.span_if("gap")?.unwrap_or_else(|| timeout(&arq))),
-        Checked::Switch(true) => Some(timeout(&arq)),
-        _ => None,
-    };
-    Ok(arq)
 }
 
 /// The error for a link of which no table says anything.

@@ -10,6 +10,7 @@
 //! made before its size is known to be reasonable.
 
 mod aggregation;
+mod arq;
 mod arrival_file;
 mod arrivals;
 mod cell;
@@ -25,6 +26,7 @@ pub(crate) mod input_file;
 mod keys;
 mod link;
 mod middlebox;
+mod outages;
 mod overrides;
 mod queue;
 mod random;
@@ -38,6 +40,7 @@ mod size_file;
 mod split;
 mod stack;
 mod topology;
+mod trace;
 pub(crate) mod trace_file;
 mod traffic;
 mod transport;

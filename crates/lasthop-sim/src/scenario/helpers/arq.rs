@@ -1,8 +1,8 @@
 //! Link-layer retransmission as a helper: the key `arq` of a link, in both directions of every lossy one.
 
+use super::super::arq::{ArqKeys, read};
 use super::super::diagnostic::{ScenarioError, quoted};
-use super::super::keys::{ARQ_KEYS, Table};
-use super::super::link::arq_of;
+use super::super::keys::Table;
 use super::super::reader::Reader;
 use super::{Helper, PLACED, Site};
 
@@ -19,7 +19,7 @@ pub(super) static HELPER: Helper = Helper {
 pub(super) static TABLE: Table = Table {
     title: "arq as a helper",
     doc: "The link acknowledges frames and transmits again what is not acknowledged, for every packet alike.",
-    groups: &[ARQ_KEYS, PLACED],
+    groups: &[ArqKeys::KEYS, PLACED],
     partial: false,
 };
 
@@ -42,7 +42,7 @@ fn fit(entry: &Reader<'_>, site: &mut Site<'_>) -> Result<(), ScenarioError> {
             return Err(entry.error("at", message, "say which other link with at, or leave arq out"));
         }
         let (rate, delay, mtu) = (direction.rate, direction.delay, u64::from(direction.mtu));
-        direction.arq = Some(arq_of(entry, |arq| arq.timeout_for(rate, delay, mtu))?);
+        direction.arq = Some(read(entry, |arq| arq.timeout_for(rate, delay, mtu))?);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Recordings of links: Mahimahi's packet delivery opportunities, tables of rate, delay and loss over time, and the
 //! rates that other tools and public data sets give.
 //!
-//! `link.rs` asks for a file; one that several links use is read once. `crate::link_trace` shows and converts them.
+//! `trace.rs` asks for a file; one that several links use is read once. `crate::link_trace` shows and converts them.
 
 mod opportunities;
 mod rates;
@@ -15,7 +15,6 @@ use lasthop_core::units::Rate;
 
 use super::diagnostic::{ScenarioError, Source};
 use super::input_file::{InputFiles, read_file};
-use super::keys::{Key, Kind, TRACE_FILE, Table};
 use super::reader::Reader;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -62,30 +61,6 @@ impl Way {
         [Way::Down, Way::Up].into_iter().find(|way| Way::NAMES[*way as usize] == name)
     }
 }
-
-/// Rates in a layout of another tool or data set.
-pub(super) static RATES: Table = Table {
-    title: "rates of other tools",
-    doc: "A file of rates in the layout of another tool or data set, which is recognised: two columns of seconds \
-          and Mbit/s (Pensieve), one rate per second with its unit (iperf, NYU-METS), logs of G-NetTrack Pro (the \
-          Irish 4G and 5G data sets), logs of downloads (Norway, Ghent). A row holds up to its time.",
-    groups: &[&[
-        TRACE_FILE,
-        Key::new(
-            "repeat",
-            Kind::Switch,
-            "Begin again after the last row; otherwise its rate holds to the end.",
-        )
-        .default("true"),
-        Key::new(
-            "direction",
-            Kind::Choice(|| Way::NAMES.to_vec()),
-            "Which rate is meant where a row has both: towards the device or from it.",
-        )
-        .default("\"down\""),
-    ]],
-    partial: false,
-};
 
 impl InputFiles<'_> {
     /// The opportunities of the file that the key `file` of `table` names.
