@@ -3,8 +3,8 @@
 //!
 //! `table!` makes a [`Table`](super::keys::Table) and a struct, `keys!` the struct alone, for keys that tables share.
 //! What `///` says is what the schema and the reference say; behind `=` stand the kind and what else a
-//! [`Key`](super::keys::Key) may have. `..name: Keys;` before or behind the others takes in the keys of
-//! another struct. A field whose key may be missing is an `Option`.
+//! [`Key`](super::keys::Key) may have. `..name: Keys;` behind the others takes in the keys of
+//! another struct, `use name: Keys;` does before them. A field whose key may be missing is an `Option`.
 
 use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
@@ -71,12 +71,22 @@ impl<'n> Field<'n> for Checked<'n> {
     }
 }
 
+/// A kind and its table.
+impl<'n> Field<'n> for (&'static str, Reader<'n>) {
+    fn of(checked: Checked<'n>) -> Option<Self> {
+        match checked {
+            Checked::Tagged(kind, table) => Some((kind, table)),
+            _ => None,
+        }
+    }
+}
+
 /// Declares keys that tables share, and the values that are read of them.
 macro_rules! keys {
     (
         $(#[$attribute:meta])*
         $vis:vis struct $keys:ident $(<$n:lifetime>)? {
-            $(..$head:ident: $head_of:ty;)*
+            $(use $head:ident: $head_of:ty;)*
             $(
                 $(#[doc = $help:literal])+
                 $field:ident: $type:ty = $kind:expr $(, $how:ident($($argument:expr)?))*;
@@ -122,7 +132,7 @@ macro_rules! table {
         $vis:vis static $table:ident = $title:literal;
         $(#[$attribute:meta])*
         $keys_vis:vis struct $keys:ident $(<$n:lifetime>)? {
-            $(..$head:ident: $head_of:ty;)*
+            $(use $head:ident: $head_of:ty;)*
             $(
                 $(#[doc = $help:literal])+
                 $field:ident: $type:ty = $kind:expr $(, $how:ident($($argument:expr)?))*;
@@ -140,7 +150,7 @@ macro_rules! table {
         $crate::scenario::declare::keys! {
             $(#[$attribute])*
             $keys_vis struct $keys $(<$n>)? {
-                $(..$head: $head_of;)*
+                $(use $head: $head_of;)*
                 $($(#[doc = $help])+ $field: $type = $kind $(, $how($($argument)?))*;)*
                 $(..$group: $of;)*
             }

@@ -11,16 +11,15 @@ use lasthop_net::plan::TcpConfig;
 use lasthop_net::traffic::size;
 
 use super::aggregation::{IDEAL_RATE, MINSTREL_HT, MODES, STATION as STATION_MODES};
-use super::arq::ARQ;
-use super::cellular::CELLULAR;
 use super::error::ERROR;
 use super::helpers;
-use super::link::{ACCESS, GRAPH_LINK, LINK};
 use super::middlebox::A_MIDDLEBOX;
 use super::outages::HANDOFF;
 use super::queue::QUEUE;
 use super::reader::Checked;
 use super::realtime::REALTIME;
+use super::roaming::UNDER_WAY;
+use super::topology::{CHANNEL, TOPOLOGY};
 use super::traffic;
 use super::transport;
 use super::units::{self, Dimension};
@@ -426,258 +425,16 @@ static MEASURE: Table = Table {
     partial: false,
 };
 
-static TOPOLOGY: Tagged = Tagged {
-    title: "topology",
-    doc: "Nodes and links.",
-    variants: &[
-        Variant { name: "dumbbell", table: &DUMBBELL, bare: false },
-        Variant { name: "graph", table: &GRAPH, bare: false },
-        Variant { name: "wlan", table: &WLAN, bare: false },
-        Variant { name: "wired-cum-wireless", table: &TWO_CELLS, bare: false },
-    ],
-};
-
-/// Two routers and a bottleneck between them.
-static DUMBBELL: Table = Table {
-    title: "dumbbell",
-    doc: "Pairs of source and sink share one bottleneck. Nodes: source-1, ..., left, right, sink-1, ... \
-          Links: bottleneck (left to right), source-access-1 (source-1 to left), \
-          sink-access-1 (right to sink-1).",
-    groups: &[&[
-        Key::new("bottleneck", Kind::Table(&LINK), "The link from left to right.")
-            .required_or("add bottleneck = { rate = \"10 Mbit/s\", delay = \"25 ms\" }"),
-        Key::new("access", Kind::Table(&ACCESS), "The links of the sources and of the sinks."),
-        Key::new("source_access", Kind::Table(&ACCESS), "Overrides single keys of access for the sources."),
-        Key::new(
-            "sink_access",
-            Kind::Table(&ACCESS),
-            "Overrides single keys of access and channel for the sinks.",
-        ),
-        Key::new(
-            "pairs",
-            Kind::Integer { min: 1, max: MOST_FLOWS },
-            "Number of sources and of sinks. Default: as many as flows.",
-        )
-        .fixed(),
-    ]],
-    partial: false,
-};
-
-/// Nodes and links one by one.
-static GRAPH: Table = Table {
-    title: "graph",
-    doc: "Any network: nodes by name and full-duplex links between them.",
-    groups: &[&[
-        Key::new("nodes", Kind::List(&Kind::Text), "Names of the nodes.")
-            .required_or("add nodes = [\"phone\", \"server\"]"),
-        Key::new(
-            "links",
-            Kind::List(&Kind::Table(&GRAPH_LINK)),
-            "The links; only a graph with cells may have none.",
-        )
-        .or("add a table [[topology.links]] with from, to, rate and delay"),
-        Key::new(
-            "cells",
-            Kind::List(&Kind::Table(&CELL)),
-            "Cells of IEEE 802.11: each joins its stations to an access point, or to one another. Default: none.",
-        ),
-        Key::new(
-            "cellular",
-            Kind::List(&Kind::Table(&CELLULAR)),
-            "Cellular cells: each joins its users to a base station. Default: none.",
-        ),
-        Key::new(
-            "roaming",
-            Kind::List(&Kind::Table(&ROAMING)),
-            "Stations of several cells that go from one access point to another. Default: none; the path of a flow \
-             then chooses the cell.",
-        ),
-    ]],
-    partial: false,
-};
-
-/// An access point, its stations, and a server behind it.
-static WLAN: Table = Table {
-    title: "wlan",
-    doc: "A cell of IEEE 802.11 with a wired path behind its access point. Nodes: station-1, ..., access-point, \
-          server. Links: wire (access-point to server), radio-1 (station-1 to access-point), ... A flow without \
-          source and sink goes from the next free station to the server, or back with direction = \"reverse\".",
-    groups: &[&[
-        Key::new(
-            "stations",
-            Kind::Integer { min: 1, max: MOST_STATIONS },
-            "Number of stations. Default: as many as flows.",
-        )
-        .fixed(),
-        Key::new(
-            "radius",
-            METRES,
-            "Stations stand on a circle of this radius, in metres, around the access point.",
-        )
-        .default("10"),
-        Key::new("wire", Kind::Table(&LINK), "The link from the access point to the server.")
-            .default("{ rate = \"100 Mbit/s\", delay = \"2 ms\" }"),
-        Key::new("cell", Kind::Table(&RADIO_TABLE), "The radio.").default("{}"),
-    ]],
-    partial: false,
-};
-
-/// Two access points with stations, joined by wires.
-static TWO_CELLS: Table = Table {
-    title: "wired-cum-wireless",
-    doc: "Two cells of IEEE 802.11 joined by wires. Nodes: a-1, ..., b-1, ..., base-a, base-b, router-a, router-b. \
-          Links: wire-a (base-a to router-a), lan (router-a to router-b), wire-b (base-b to router-b), radio-a-1 (a-1 \
-          to base-a), ..., radio-b-1, ... A flow without source and sink goes from the next free station of the first \
-          cell to its partner in the second, or back with direction = \"reverse\": each way has its own pairs.",
-    groups: &[&[
-        Key::new(
-            "stations",
-            Kind::Integer { min: 1, max: MOST_STATIONS },
-            "Number of stations of each cell. Default: as many as flows.",
-        )
-        .fixed(),
-        Key::new(
-            "radius",
-            METRES,
-            "Stations stand on a circle of this radius, in metres, around their access point.",
-        )
-        .default("60"),
-        Key::new("distance", METRES, "Metres from one access point to the other.").default("300"),
-        Key::new("wire", Kind::Table(&LINK), "The link from each access point to its router.")
-            .default("{ rate = \"1 Mbit/s\", delay = \"1 ms\" }"),
-        Key::new("lan", Kind::Table(&LINK), "The link from one router to the other.")
-            .default("{ rate = \"10 Mbit/s\", delay = \"1 ms\" }"),
-        Key::new("cell", Kind::Table(&RADIO_TABLE), "The radio of both cells.").default("{}"),
-        Key::new("shared_channel", Kind::Switch, "Whether both cells are on one channel.").default("true"),
-    ]],
-    partial: false,
-};
-
-static ROAMING: Table = Table {
-    title: "roaming",
-    doc: "A host that goes from one access point to another. It begins with the strongest. Routes follow \
-          it, and both ends of TCP are informed.",
-    groups: &[&[
-        Key::new("host", Kind::Text, "Its node, a station of several cells.").required(),
-        Key::new("by", Kind::Tagged(&CHOICE_OF_AP), "How it chooses its access point.").default("\"strongest\""),
-        Key::new(
-            "delay",
-            Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
-            "Time from leaving the old access point until the new one reaches the station. Packets sent to it \
-             meanwhile wait. Default: what authentication takes.",
-        ),
-        Key::new(
-            "authentication",
-            Kind::Choice(|| vec!["ft", "psk", "802.1x"]),
-            "How the host is admitted by the new access point, in place of delay. ft: fast transition (802.11r), 40 \
-             ms; psk: reassociation and a four-way handshake, 80 ms; 802.1x: with a server, 300 ms. Default: none of \
-             them, 50 ms.",
-        ),
-        Key::new(
-            "scan",
-            Kind::Duration { min: Span::ZERO, max: LONGEST },
-            "Time that the search for another access point takes before. Default: 0 s, as with neighbour reports \
-             (802.11k).",
-        ),
-        Key::new(
-            "queue",
-            Kind::Choice(|| vec!["drop", "forward", "hold"]),
-            "What happens to packets that wait for it at the old access point: they are lost, forwarded when it has \
-             arrived at the new one, or kept until it comes back. The station keeps its own packets.",
-        )
-        .default("\"drop\""),
-        Key::new(
-            "under_way",
-            Kind::Choice(|| vec!["divert", "lose"]),
-            "What happens to packets in flight on the old path when the path changes: from the next node on they \
-             take the new one, or they are lost there.",
-        )
-        .default("\"divert\""),
-        Key::new(
-            "warning",
-            SOME_TIME,
-            "How long before it leaves the host announces that its link will fade; with strongest and \
-             nearest it leaves that much later. Default: no announcement.",
-        ),
-    ]],
-    partial: false,
-};
-
-static CHOICE_OF_AP: Tagged = Tagged {
-    title: "choice of an access point",
-    doc: "How a host chooses its access point.",
-    variants: &[
-        Variant { name: "strongest", table: &STRONGEST, bare: true },
-        Variant { name: "nearest", table: &NEAREST, bare: true },
-        Variant { name: "list", table: &LISTED_CHANGES, bare: false },
-    ],
-};
-
-const LOOKS: Key = Key::new(
-    "interval",
-    Kind::Duration { min: Span::from_millis(1), max: LONGEST },
-    "Between two looks at the access points.",
-)
-.default("\"100 ms\"");
-
-static STRONGEST: Table = Table {
-    title: "strongest",
-    doc: "The access point that it hears best, if it can be read.",
-    groups: &[&[
-        Key::new(
-            "hysteresis",
-            Kind::Measured { min: 0.0, max: 100.0, unit: "dB" },
-            "The host changes when another is stronger by this many dB.",
-        )
-        .default("3"),
-        LOOKS,
-    ]],
-    partial: false,
-};
-
-static NEAREST: Table = Table {
-    title: "nearest",
-    doc: "The nearest access point, if it can be read.",
-    groups: &[&[
-        Key::new("hysteresis", METRES, "The host changes when another is nearer by this many metres.")
-            .default("5"),
-        LOOKS,
-    ]],
-    partial: false,
-};
-
-static LISTED_CHANGES: Table = Table {
-    title: "list",
-    doc: "At given times given access points.",
-    groups: &[&[Key::new(
-        "changes",
-        Kind::List(&Kind::Table(&LISTED_CHANGE)),
-        "The changes, in the order of time.",
-    )
-    .required_or("add changes = [{ at = \"10 s\", access_point = \"ap\" }]")]],
-    partial: false,
-};
-
-static LISTED_CHANGE: Table = Table {
-    title: "change",
-    doc: "A change of the access point.",
-    groups: &[&[
-        Key::new("at", ANY_TIME, "When it leaves the old one.").required(),
-        Key::new("access_point", Kind::Text, "The node of the new one.").required(),
-    ]],
-    partial: false,
-};
-
 /// Most stations of a cell.
 pub(super) const MOST_STATIONS: u64 = 500;
 
 /// A distance in metres.
-const METRES: Kind = Kind::Measured { min: 0.0, max: 1e7, unit: "m" };
+pub(super) const METRES: Kind = Kind::Measured { min: 0.0, max: 1e7, unit: "m" };
 /// A position in the plane.
 static COORDINATE: Kind = Kind::Measured { min: -1e7, max: 1e7, unit: "m" };
 const POINT: Kind = Kind::List(&COORDINATE);
 
-static CELL: Table = Table {
+pub(super) static CELL: Table = Table {
     title: "cell",
     doc: "A cell of IEEE 802.11. Cells of one channel share the air.",
     groups: &[
@@ -741,7 +498,7 @@ static WAYPOINT: Table = Table {
     partial: false,
 };
 
-static RADIO_TABLE: Table =
+pub(super) static RADIO_TABLE: Table =
     Table { title: "radio", doc: "The radio of a cell.", groups: &[RADIO, MODES], partial: false };
 
 const MICROS: Kind = Kind::Duration { min: Span::from_nanos(1_000), max: Span::from_millis(100) };
@@ -1123,17 +880,6 @@ static A_HELPER: Kind = Kind::Tagged(&helpers::HELPER);
 /// Instead of a table: nothing of it.
 pub(super) const NONE: Kind = Kind::Choice(|| vec!["none"]);
 
-static CHANNEL: Table = Table {
-    title: "channel",
-    doc: "The wireless channel of a dumbbell: applies to the sink access links, in both directions.",
-    groups: &[&[
-        Key::new("error", Kind::Tagged(&ERROR), "What loses packets in the air."),
-        Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the links are down."),
-        Key::new("arq", Kind::OrTable(&NONE, &ARQ), "Retransmission by the links themselves."),
-    ]],
-    partial: true,
-};
-
 static UDP: Table = Table {
     title: "udp",
     doc: "Settings of all UDP flows.",
@@ -1228,7 +974,7 @@ static REROUTE: Table = Table {
             .required_or("add nodes = [\"server\", \"router\", \"phone\"]"),
         Key::new(
             "under_way",
-            Kind::Choice(|| vec!["divert", "lose"]),
+            UNDER_WAY,
             "What happens to packets in flight on the old path: from the next node on they take the new one, or \
              they are lost there.",
         )

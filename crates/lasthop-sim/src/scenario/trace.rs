@@ -36,7 +36,7 @@ table! {
     /// arrived before it. Files that end in .us hold microseconds. Or a log that mm-link wrote.
     static MAHIMAHI = "Mahimahi trace";
     struct Mahimahi {
-        ..source: Source;
+        use source: Source;
         /// Start again after the last line; otherwise the link carries nothing from then on.
         repeat: bool = Kind::Switch, default("true");
         /// Bytes that may be sent at each opportunity. Mahimahi's manual says 1500 B, its program takes 1504 B.
@@ -50,7 +50,7 @@ table! {
     /// delay_s or delay_ms, loss. A rate of 0 is a pause.
     static CSV = "CSV trace";
     struct Csv {
-        ..source: Source;
+        use source: Source;
         /// Begin again at the time of the last row, whose values then do not count; otherwise they hold to the end.
         repeat: bool = Kind::Switch, default("false");
     }
@@ -62,7 +62,7 @@ table! {
     /// 5G data sets), logs of downloads (Norway, Ghent). A row holds up to its time.
     static RATES = "rates of other tools";
     struct Rates {
-        ..source: Source;
+        use source: Source;
         /// Begin again after the last row; otherwise its rate holds to the end.
         repeat: bool = Kind::Switch, default("true");
         /// Which rate is meant where a row has both: towards the device or from it.
