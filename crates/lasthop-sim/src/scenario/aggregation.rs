@@ -1,6 +1,6 @@
 //! What a cell of 802.11n, ac or ax has beyond those before it: modes, aggregates and BlockAcks.
 //!
-//! `cell.rs` calls it for every cell. The keys are here because no other generation has any of them.
+//! `cell/` calls it for every cell. The keys are here because no other generation has any of them.
 
 use lasthop_core::time::Span;
 use lasthop_net::device::wlan::edca::{AccessPlan, Marks};
@@ -115,44 +115,6 @@ static EDCA: Table = Table {
         Key::new("video", Kind::Table(&ACCESS), "Of video."),
         Key::new("voice", Kind::Table(&ACCESS), "Of voice."),
     ]],
-    partial: false,
-};
-
-pub(super) static MINSTREL_HT: Table = Table {
-    title: "minstrel-ht",
-    doc: "From 802.11n on: as Linux has chosen modes since 5.12, among all up to the cell's width and number of \
-          streams whose guard interval is no shorter than the cell's. Statistics of each, probes, and a chain of \
-          repetitions.",
-    groups: &[&[
-        Key::new(
-            "interval",
-            Kind::Duration { min: Span::from_millis(1), max: Span::from_secs(100) },
-            "Statistics are evaluated when more than this has passed.",
-        )
-        .default("\"50 ms\""),
-        Key::new(
-            "sampling",
-            Kind::Duration { min: Span::from_millis(1), max: Span::from_secs(100) },
-            "Minimum time between two probes, which are single MPDUs with another mode.",
-        )
-        .default("\"20 ms\""),
-        Key::new(
-            "chain",
-            Kind::Integer { min: 1, max: 4 },
-            "Number of modes with which a frame is repeated that was not acknowledged: those with the highest \
-             throughput, and last the most reliable one.",
-        )
-        .default("4"),
-        Key::new("tries", Kind::Integer { min: 2, max: 255 }, "Maximum number of transmissions with each of them.")
-            .default("7"),
-    ]],
-    partial: false,
-};
-
-pub(super) static IDEAL_RATE: Table = Table {
-    title: "ideal",
-    doc: "From 802.11n on, with noise_figure: the mode of most goodput at the signal of the last answer.",
-    groups: &[],
     partial: false,
 };
 

@@ -1,6 +1,7 @@
 //! Cellular cells: their keys, and from tables to cells and the links that run over them.
 //!
-//! `topology.rs` calls it for every cell. Each user has a link to the base station, so that routes and results know it.
+//! `topology/graph.rs` calls it for every cell. Each user has a link to the base station, so that routes and results
+//! know it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

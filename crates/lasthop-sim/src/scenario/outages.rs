@@ -42,7 +42,7 @@ table! {
 }
 
 impl LinkReader<'_, '_> {
-    /// The outages that the key `handoff` of `table` describes, on so many `copies`.
+    /// The outages that the key `handoff` of `table` describes, counted once for each of its `copies`.
     pub(super) fn outages(&mut self, table: &Reader<'_>, copies: u64) -> Result<Outages> {
         let Checked::Table(handoff) = table.value("handoff")? else {
             return Ok(Outages {

@@ -1,4 +1,4 @@
-//! Hosts that choose among access points: from `[[topology.roaming]]` to plans. Called by `topology.rs`, when the cells
+//! Hosts that choose among access points: from `[[topology.roaming]]` to plans. Called by `topology/`, when the cells
 //! are known.
 
 use std::collections::BTreeMap;

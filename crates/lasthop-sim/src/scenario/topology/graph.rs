@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lasthop_net::plan::{CellularPlan, LinkPlan};
 
-use super::super::cell::{self, Cells};
+use super::super::cell::{self, CELL, Cells};
 use super::super::cellular::{self, CELLULAR};
 use super::super::declare::table;
 use super::super::diagnostic::{ScenarioError, quoted};
-use super::super::keys::{CELL, Kind};
+use super::super::keys::Kind;
 use super::super::link::{GRAPH_LINK, LinkReader};
 use super::super::reader::{Checked, Item, Reader};
 use super::super::roaming::{self, ROAMING, Surroundings};

@@ -2,10 +2,10 @@
 
 use lasthop_net::propagation::{Position, Track};
 
-use super::super::cell::{Cells, Member, Members};
+use super::super::cell::{Cells, Member, Members, RADIO_TABLE};
 use super::super::declare::table;
 use super::super::diagnostic::ScenarioError;
-use super::super::keys::{Kind, METRES, MOST_STATIONS, RADIO_TABLE};
+use super::super::keys::{Kind, METRES, MOST_STATIONS};
 use super::super::link::{LINK, LinkReader};
 use super::super::reader::Reader;
 use super::{Network, circle, few, make};
