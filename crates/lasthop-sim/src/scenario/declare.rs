@@ -16,6 +16,9 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// What a field takes of the value of its key.
 pub(super) trait Field<'n>: Sized {
+    /// Whether its key may be missing and has no default.
+    const MAY_BE_MISSING: bool = false;
+
     /// Of a value that satisfies its declaration; `None` if the declaration says something else than the field.
     fn of(checked: Checked<'n>) -> Option<Self>;
 
@@ -27,6 +30,8 @@ pub(super) trait Field<'n>: Sized {
 
 /// A key that may be missing, and has no default.
 impl<'n, T: Field<'n>> Field<'n> for Option<T> {
+    const MAY_BE_MISSING: bool = true;
+
     fn of(checked: Checked<'n>) -> Option<Self> {
         T::of(checked).map(Some)
     }
@@ -115,6 +120,11 @@ macro_rules! keys {
             pub(in crate::scenario) fn read(
                 table: &$crate::scenario::reader::Reader<'n>,
             ) -> std::result::Result<Self, $crate::scenario::diagnostic::ScenarioError> {
+                $(const {
+                    let key = $crate::scenario::keys::Key::new("", $kind, "")$(.$how($($argument)?))*;
+                    let may_be_missing = <$type as $crate::scenario::declare::Field<'n>>::MAY_BE_MISSING;
+                    assert!(may_be_missing == key.may_be_missing(), "an Option is for a key without a default");
+                })*
                 Ok($keys {
                     $($head: <$head_of>::read(table)?,)*
                     $($field: $crate::scenario::declare::Field::read(table, stringify!($field))?,)*

@@ -183,6 +183,11 @@ impl Key {
         self
     }
 
+    /// Whether nothing stands for it when it is missing.
+    pub(super) const fn may_be_missing(&self) -> bool {
+        self.default.is_none() && !self.required
+    }
+
     /// What to do when the key is missing.
     pub(super) fn remedy(&self) -> String {
         match self.remedy {
