@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import seals, unfinished
 from lasthop.errors import ArgumentError, BundleError, OutputError, ScenarioError
-from lasthop.files import check_file, output_errors, reason_of, replacing, umask
+from lasthop.files import check_file, not_a_pipe, output_errors, reason_of, replacing, umask
 from lasthop.places import COMPARISON, RESULT, STUDY
 from lasthop.saved import check_saved
 from lasthop.stand_ins import unexecuted
@@ -311,7 +311,7 @@ def _add_file(archive: zipfile.ZipFile, name: str, file: Path) -> str:
     info.external_attr = 0o644 << 16
     info.file_size = file.stat().st_size
     whole = hashlib.sha256()
-    with file.open("rb") as opened, archive.open(info, "w") as entry:
+    with not_a_pipe(file).open("rb") as opened, archive.open(info, "w") as entry:
         while chunk := opened.read(CHUNK):
             entry.write(chunk)
             whole.update(chunk)
@@ -333,7 +333,7 @@ class _Bounded(io.FileIO):
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        raw = _Bounded(path)
+        raw = _Bounded(not_a_pipe(path))
     except FileNotFoundError:
         raise OutputError(f"no bundle at '{path}': there is no such file") from None
     except OSError as error:

@@ -6,6 +6,7 @@ Every file is written under a temporary name and renamed when complete. What a f
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,9 +100,24 @@ def reason_of(error: OSError) -> str:
     return text.lower()
 
 
+def not_a_pipe(path: Path) -> Path:
+    """Return the path of a file that is to be read; a pipe of others would wait for its writer without end.
+
+    Those of the shell, as in ``lasthop run <(…)``, have names below ``/dev`` or ``/proc``.
+
+    Raises
+    ------
+    OSError
+        It is a pipe with a name of its own, or it cannot be looked at.
+    """
+    if stat.S_ISFIFO(path.stat().st_mode) and path.parts[:2] not in (("/", "dev"), ("/", "proc")):
+        raise OSError("it is a pipe, not a file")
+    return path
+
+
 def read_at_most(path: Path, most: int) -> bytes | None:
     """Return the content of a file; `None` if it has more bytes than that, since a device has no end."""
-    with path.open("rb") as file:
+    with not_a_pipe(path).open("rb") as file:
         # What says its length is not read to find out; a device says 0.
         if os.fstat(file.fileno()).st_size > most:
             return None

@@ -14,7 +14,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from lasthop.errors import UncheckedWarning
-from lasthop.files import LONGEST, read_at_most
+from lasthop.files import LONGEST, not_a_pipe, read_at_most
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -56,7 +56,7 @@ def read_sealed(file: Path) -> tuple[dict[str, Any], bool]:
 
 def digest_of(file: Path) -> str:
     """Return the SHA-256 of a file."""
-    with file.open("rb") as opened:
+    with not_a_pipe(file).open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
@@ -163,7 +163,7 @@ def parquet_parts(content: bytes) -> tuple[memoryview, bytes, memoryview]:
 
 def check_parquet(path: Path) -> bool:
     """Return whether a Parquet file carries a digest; raise `OSError` if it is not what was written."""
-    size = path.stat().st_size
+    size = not_a_pipe(path).stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - TAIL))
         place = _footer(size, file.read(TAIL)) - len(MARK) - HEX

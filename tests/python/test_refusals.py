@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -233,3 +234,17 @@ def test_calls(call: Callable[[], object], message: str) -> None:
     with pytest.raises(lh.ArgumentError) as caught:
         call()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["result.json", "flows.parquet"])
+def test_pipes_of_others_are_not_waited_for(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path, name: str
+) -> None:
+    """A pipe in a folder of results: whatever read it waited without end."""
+    run = tmp_path / "run"
+    assert command("run", scenario_file, "--set", "duration=3 s", "--out", run).exit_code == 0
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    refused = command("show", run)
+    assert refused.exit_code == 2
+    assert "it is a pipe, not a file" in refused.stderr

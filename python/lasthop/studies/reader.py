@@ -14,6 +14,7 @@ from lasthop.arguments import parse_seeds
 from lasthop.columns import find
 from lasthop.columns import nearest as nearest_name
 from lasthop.errors import ArgumentError, ScenarioError, StudyError, TrustError
+from lasthop.files import not_a_pipe, reason_of
 from lasthop.scenario import Scenario, check_seeds, may_be_scenario, toml_value
 from lasthop.studies.metrics import (
     REDUCTIONS,
@@ -223,6 +224,11 @@ class Reader:
                     "scenario",
                     "name a file that ends in .toml or .json",
                 )
+            try:
+                not_a_pipe(given)
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError):
+                    self.refuse(f"'{given}' cannot be read: {reason_of(error)}", "scenario")
             return Scenario.load(given, search=[folder], transports=transports, trust=trust), None
         except ScenarioError as error:
             refusal = type(error)(f"{error}\n  {where}")

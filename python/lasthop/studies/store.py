@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from lasthop import _native, columns, unfinished
 from lasthop._native import ArrowTable
 from lasthop.errors import OutputError
-from lasthop.files import check_folder, output_errors
+from lasthop.files import check_folder, not_a_pipe, output_errors
 from lasthop.seals import SMALL, check_parquet, parquet_parts, warn_unchecked
 from lasthop.studies.locks import Shard, locked
 
@@ -142,7 +142,7 @@ class Store:
             if self._tag != "all" and path.stem.split("-")[1:2] not in (["all"], [self._tag]):
                 continue
             with damage_named(path):
-                words = ArrowTable.parquet_footer(path)[1].get(METADATA)
+                words = ArrowTable.parquet_footer(not_a_pipe(path))[1].get(METADATA)
                 try:
                     content = json.loads(words or "")
                     sealed = content["format"] != 1
@@ -318,7 +318,7 @@ class Store:
                 path = self._path(table, part.name)
                 try:
                     with damage_named(path):
-                        ArrowTable.parquet_footer(path)
+                        ArrowTable.parquet_footer(not_a_pipe(path))
                         if series or _kept(table) is None:
                             self._check(path, sealed=part.sealed)
                 except GoneError:
@@ -379,7 +379,7 @@ class Store:
         """Return how many rows a part has of a table, as the end of the file says."""
         path = self._path(table, part.name)
         with damage_named(path):
-            return ArrowTable.parquet_footer(path)[0]
+            return ArrowTable.parquet_footer(not_a_pipe(path))[0]
 
     def _merge(self, parts: Sequence[Part]) -> None:
         """Write one part in place of several."""
