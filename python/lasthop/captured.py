@@ -121,8 +121,9 @@ class Captured:
                 quantity(float(one["payload"][0]), "B"),
                 quantity(float(one["payload"][1]), "B"),
             )
-        if len(flows) > FLOWS_SHOWN:
-            table.caption = f"and {len(flows) - FLOWS_SHOWN:,} more"
+        # Of very many, only the largest are told one by one.
+        if (more := self.found["connections"] - FLOWS_SHOWN) > 0:
+            table.caption = f"and {more:,} more"
         return table
 
     def figures(self) -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::follow::{Followed, Loss, Sample, Silence, Step, follow};
-use super::read::{Capture, Packet};
+use super::read::{Capture, FLOWS_TOLD, Packet};
 
 /// Steps of a train that measures what the path sustains, and of one that measures it at its shortest.
 const LONG_TRAIN: usize = 16;
@@ -59,6 +59,8 @@ pub struct Path {
     pub queue: Option<Figure>,
     /// Packets that were lost, and of these at a full queue as far as one can tell.
     pub lost: (u64, u64),
+    /// Packets that were lost at a queue of which nothing is known.
+    pub untold: u64,
     /// Packets that were lost while the path was down.
     pub lost_in_outages: u64,
     /// When the path was down: from when to when at least, and to when at most, in nanoseconds of the capture.
@@ -125,6 +127,7 @@ pub fn estimate(capture: &Capture) -> Value {
         "length_s": (end - begin) as f64 / 1e9,
         "from": chosen.from.to_string(),
         "to": chosen.to.to_string(),
+        "connections": capture.flows.len(),
         "flows": shown(capture, &flows, begin),
         "path": shown_path(&path, &followed, begin),
     })
@@ -175,7 +178,7 @@ fn totals(capture: &Capture) -> Vec<Total> {
 }
 
 fn shown(capture: &Capture, totals: &[Total], begin: u64) -> Value {
-    let rows = capture.flows.iter().zip(totals).map(|(ends, total)| {
+    let rows = capture.flows.iter().zip(totals).take(FLOWS_TOLD).map(|(ends, total)| {
         let data = usize::from(total.payload[1] > total.payload[0]);
         json!({
             "from": ends.from.0.to_string(),
@@ -471,6 +474,7 @@ fn chance(path: &mut Path, followed: &[Followed]) {
             if met != Met::Full {
                 elsewhere.push(*loss);
             }
+            path.untold += if met == Met::Unknown { packets } else { 0 };
             beyond_doubt += if loss.sure { packets } else { 0 };
             full += if met == Met::Full { packets } else { 0 };
             surely_full += if met == Met::Full && loss.sure { packets } else { 0 };
@@ -537,6 +541,8 @@ fn shown_path(path: &Path, followed: &[Followed], begin: u64) -> Value {
         "data_packets": path.data,
         "lost": path.lost.0,
         "lost_at_full_queue": path.lost.1,
+        "mostly_at_full_queue": path.filled,
+        "lost_at_unknown_queue": path.untold,
         "lost_in_outages": path.lost_in_outages,
         "outages": outages,
         "loss_runs": path.runs.0,

@@ -25,6 +25,9 @@ const MOST_NAMED: usize = 20;
 /// Most connections of a file.
 pub const MOST_FLOWS: usize = 1_000_000;
 
+/// Connections that are told one by one. Of a capture with more, those with most payload come first.
+pub const FLOWS_TOLD: usize = 10_000;
+
 /// Why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -138,7 +141,7 @@ pub struct Ends {
 pub struct Capture {
     /// TCP and UDP packets, in the order of time.
     pub packets: Vec<Packet>,
-    /// Connections by number.
+    /// Connections by number: as they came, or by their payload if they are more than [`FLOWS_TOLD`].
     pub flows: Vec<Ends>,
     /// Packets of other protocols.
     pub others: u64,
@@ -174,10 +177,11 @@ struct Interface {
 /// Reads the file at `path`: the packets of all interfaces, or of one of them, by its number or name.
 pub fn read(path: &Path, only: Option<&str>) -> Result<Capture, CaptureError> {
     let open = |error: std::io::Error| CaptureError::Open(crate::scenario::reason(&error));
-    let file = File::open(path).map_err(open)?;
-    if !file.metadata().map_err(open)?.is_file() {
+    // Before it is opened: a pipe would wait for its writer.
+    if !std::fs::metadata(path).map_err(open)?.is_file() {
         return Err(CaptureError::Open("it is not a regular file".to_owned()));
     }
+    let file = File::open(path).map_err(open)?;
     read_from(BufReader::with_capacity(1 << 20, file), only)
 }
 
@@ -215,7 +219,30 @@ pub fn read_from(mut file: impl Read, only: Option<&str>) -> Result<Capture, Cap
     }
     // Interfaces are written one after another; packets of one instant stay in the file's order.
     capture.packets.sort_by_key(|packet| packet.at_ns);
+    if capture.flows.len() > FLOWS_TOLD {
+        capture.large_first();
+    }
     Ok(capture)
+}
+
+impl Capture {
+    /// Numbers the connections by their payload.
+    fn large_first(&mut self) {
+        let mut payload = vec![0; self.flows.len()];
+        for packet in &self.packets {
+            payload[packet.flow as usize] += u64::from(packet.payload);
+        }
+        let mut order: Vec<u32> = (0..self.flows.len() as u32).collect();
+        order.sort_by_key(|&flow| std::cmp::Reverse(payload[flow as usize]));
+        let mut place = vec![0; order.len()];
+        for (number, &flow) in (0..).zip(&order) {
+            place[flow as usize] = number;
+        }
+        for packet in &mut self.packets {
+            packet.flow = place[packet.flow as usize];
+        }
+        self.flows = order.iter().map(|&flow| self.flows[flow as usize]).collect();
+    }
 }
 
 impl Reader {
@@ -505,6 +532,29 @@ mod tests {
         assert_eq!((packet.bytes, packet.payload, packet.forward), (62, 10, true));
         let tcp = packet.tcp.unwrap();
         assert_eq!((tcp.seq, tcp.ack, tcp.times), (1_000, 7, Some((5, 6))));
+    }
+
+    /// Of many connections those with most payload have the first numbers, and keep their packets.
+    #[test]
+    fn many_connections_are_told_by_their_size() {
+        let ends =
+            |port| Ends { from: ([10, 0, 0, 1].into(), port), to: ([10, 0, 0, 2].into(), 80), tcp: false };
+        let packet = |flow: u32, payload| Packet {
+            at_ns: 0,
+            flow,
+            forward: true,
+            interface: 0,
+            bytes: payload + 28,
+            payload,
+            tcp: None,
+        };
+        let (flows, packets) =
+            (vec![ends(1), ends(2), ends(3)], vec![packet(0, 5), packet(1, 4), packet(1, 3), packet(2, 6)]);
+        let mut capture = Capture { packets, flows, ..Capture::default() };
+        capture.large_first();
+        assert_eq!(capture.flows, [ends(2), ends(3), ends(1)]);
+        let flows: Vec<u32> = capture.packets.iter().map(|packet| packet.flow).collect();
+        assert_eq!(flows, [2, 0, 0, 1]);
     }
 
     /// Whatever a file holds, reading it ends with packets or an error.

@@ -120,15 +120,9 @@ pub fn figures(found: &Value) -> Vec<Row> {
     rows.push(row("queue", figure(&path["queue_bytes"], "B")));
     rows.push(row("loss by chance", figure(&path["loss"], "share")));
     if !path["loss"].is_null() {
-        let (lost, full) = (count(path, "lost"), count(path, "lost_at_full_queue"));
-        let full =
-            if lost > 0 { format!(", {} of them at a full queue", whole(full)) } else { String::new() };
-        let down = if outages(path).is_empty() {
-            String::new()
-        } else {
-            format!(", {} in outages", whole(count(path, "lost_in_outages")))
-        };
-        let text = format!("{} of {} packets{full}{down}", whole(lost), whole(count(path, "data_packets")));
+        let text =
+            format!("{} of {} packets", whole(count(path, "lost")), whole(count(path, "data_packets")));
+        let text = [text].into_iter().chain(losses(path)).collect::<Vec<_>>().join(", ");
         let (runs, longest) = (whole(count(path, "loss_runs")), whole(count(path, "longest_run")));
         rows.push(row("lost", (text, format!("else {runs} times, at most {longest} in a row"))));
     }
@@ -149,6 +143,22 @@ pub fn figures(found: &Value) -> Vec<Row> {
         rows.push(row("repeated in vain", (packets(count(path, "repeated_in_vain")), surely)));
     }
     rows
+}
+
+/// Which of the losses met what, as far as one can tell: those by chance meet a long queue too.
+fn losses(path: &Value) -> impl Iterator<Item = String> {
+    let full = if path["mostly_at_full_queue"] == Value::Bool(true) {
+        "of them at a full queue"
+    } else {
+        "of them while the queue was long"
+    };
+    let is_down = !outages(path).is_empty();
+    let parts = [
+        (full, count(path, "lost_at_full_queue")),
+        ("of them at a queue that is not seen", count(path, "lost_at_unknown_queue")),
+        ("in outages", if is_down { count(path, "lost_in_outages") } else { 0 }),
+    ];
+    parts.into_iter().filter(|part| part.1 > 0).map(|(what, number)| format!("{} {what}", whole(number)))
 }
 
 /// The times in which the path was down, as `estimate` has them.
@@ -453,7 +463,7 @@ mod tests {
                 "RTT under load: median 60.0 ms, p95 90.0 ms, most 100 ms (as measured)",
                 "queue: - (not to be seen in these packets)",
                 "loss by chance: 1.00 % (between 0.90 % and 1.10 %)",
-                "lost: 40 of 3,600 packets, 4 of them at a full queue (else 30 times, at most 2 in a row)",
+                "lost: 40 of 3,600 packets, 4 of them while the queue was long (else 30 times, at most 2 in a row)",
                 "repeated in vain: 1 packet ()",
             ]
         );
@@ -482,13 +492,19 @@ mod tests {
     fn outages_are_told_and_written() {
         let mut found = found();
         found["path"]["lost_in_outages"] = json!(30);
+        found["path"]["lost_at_unknown_queue"] = json!(3);
+        found["path"]["mostly_at_full_queue"] = json!(true);
         found["path"]["outages"] = json!([
             { "at_s": 2.0, "low_s": 0.8, "high_s": 1.2 },
             { "at_s": 3.0, "low_s": 0.9, "high_s": 1.3 },
         ]);
         let rows = figures(&found);
         let of = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
-        assert!(of("lost").value.ends_with("4 of them at a full queue, 30 in outages"));
+        assert!(
+            of("lost")
+                .value
+                .ends_with("4 of them at a full queue, 3 of them at a queue that is not seen, 30 in outages")
+        );
         let told = (of("outages").value.as_str(), of("outages").surely.as_str());
         assert_eq!(told, ("2, about 1.05 s long", "each between 800 ms and 1.30 s"));
         // They would touch: the first is over before the second begins.
