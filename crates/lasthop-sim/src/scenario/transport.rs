@@ -448,7 +448,7 @@ const DELAYED_ACK_KEYS: &[Key] = &[
         "autotuning",
         Kind::Switch,
         "Also acknowledge each segment one by one while the receive buffer of Linux would grow, as its \
-         receivers do in the first seconds of a connection. The window does not change.",
+         receivers do in the first seconds of a connection, and advertise the window that it has room for.",
     )
     .tcp(set!(Switch, |config, switch| delayed_ack(config).autotuning = *switch), |config| {
         shown_delay(config).autotuning.to_string()

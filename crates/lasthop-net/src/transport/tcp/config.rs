@@ -203,7 +203,7 @@ pub struct DelayedAck {
     pub segments: u32,
     /// This many segments at the start of the connection are acknowledged at once (Linux: 16).
     pub quick: u32,
-    /// And so are all that come while the receive buffer of Linux would grow (`autotuning.rs`).
+    /// And so are all that come while the receive buffer of Linux would grow; the window follows it (`autotuning.rs`).
     pub autotuning: bool,
     /// No more ACKs than these in the least RTT, as far as they may wait (TACK); 0: any number.
     pub per_rtt: u32,

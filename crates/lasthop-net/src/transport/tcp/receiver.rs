@@ -334,7 +334,7 @@ impl TcpReceiver {
             options.on_segment(packet, extra, now);
         }
         if matches!(packet.kind, Kind::Ack | Kind::Probe | Kind::Reset) || self.is_reset {
-            return self.receive_without_data(packet);
+            return self.receive_without_data(packet, now);
         }
         let syn = u64::from(packet.kind == Kind::Syn);
         if syn == 1 && self.next == 0 {
@@ -394,9 +394,8 @@ impl TcpReceiver {
             }
         } else if start > self.next && self.fin.is_none_or(|fin| start <= fin) {
             duplicate = !self.pending.insert(start, end);
-            if let Some(autotuning) = self.autotuning.as_mut().filter(|_| !duplicate) {
-                let beyond = self.pending.bytes().saturating_sub(packet.payload.into());
-                self.quick |= u16::from(autotuning.arrive(packet.payload.into(), packet.echo, beyond, now));
+            if !duplicate {
+                self.hold_beyond(packet, now);
             }
         } else {
             duplicate = true;
@@ -522,14 +521,24 @@ impl TcpReceiver {
     #[cold]
     fn fill_buffer(&mut self, bytes: u64, packet: &Packet, now: Time) {
         if let Some(autotuning) = self.autotuning.as_mut().filter(|_| bytes > 0) {
-            let beyond = self.pending.bytes();
-            self.quick |= u16::from(autotuning.arrive(packet.payload.into(), packet.echo, beyond, now));
+            let stay = self.pending.bytes();
+            let beyond = stay + bytes.saturating_sub(packet.payload.into());
+            self.quick |= u16::from(autotuning.arrive(packet, (beyond, stay), now));
             autotuning.read(bytes, now);
         }
         if let Some(reader) = &mut self.reader {
             reader.arrive(bytes, now);
             self.plan_update(now);
         }
+    }
+
+    /// Data wait behind a gap.
+    #[inline]
+    fn hold_beyond(&mut self, packet: &Packet, now: Time) {
+        let Some(autotuning) = &mut self.autotuning else { return };
+        let stay = self.pending.bytes();
+        let beyond = stay.saturating_sub(packet.payload.into());
+        self.quick |= u16::from(autotuning.arrive(packet, (beyond, stay), now));
     }
 
     /// The window changes: what an ACK sent at `now` advertises.
@@ -539,9 +548,17 @@ impl TcpReceiver {
             Some(reader) => reader.window(now),
             None => self.can.scale.advertised(self.can.buffer.into()),
         };
-        self.window = if self.frozen { 0 } else { open };
+        let (tuned, again) = match &mut self.autotuning {
+            Some(autotuning) => autotuning.window(self.next, 1 << self.can.scale.shift()),
+            None => (u64::MAX, false),
+        };
+        self.window = if self.frozen { 0 } else { open.min(self.can.scale.advertised(tuned)) };
         self.window_moves = self.reader.is_some() || self.autotuning.is_some();
         self.plan_update(now);
+        if again && self.reader.is_none() && !self.frozen {
+            self.update_due = Some(now);
+            self.note_rare_due();
+        }
     }
 
     /// Decides when the window must be announced without data that ask for an ACK; not before `now`.
@@ -554,7 +571,7 @@ impl TcpReceiver {
 
     /// Takes a packet that is neither data nor the beginning or end of it.
     #[cold]
-    fn receive_without_data(&mut self, packet: &Packet) -> Option<Kind> {
+    fn receive_without_data(&mut self, packet: &Packet, now: Time) -> Option<Kind> {
         if packet.kind == Kind::Reset {
             self.reset(false);
             return None;
@@ -571,8 +588,11 @@ impl TcpReceiver {
         if self.echoes == Echo::Counted {
             self.count_mark(packet);
         }
-        // The last ACK of the connection.
+        // The last ACK of the connection, or the one that opens it.
         self.close_due = None;
+        if let Some(autotuning) = &mut self.autotuning {
+            autotuning.open(now);
+        }
         self.note_rare_due();
         None
     }
@@ -726,6 +746,9 @@ impl TcpReceiver {
                 self.repeat_blocks();
             } else if self.compression.waiting == 0 {
                 self.clear_blocks();
+            }
+            if let Some(autotuning) = &mut self.autotuning {
+                autotuning.has_read();
             }
             return Some((Kind::Ack, due));
         }

@@ -79,6 +79,12 @@ impl Connection {
                 self.on_ecn_echo(engine, packet.seq, now);
             }
         }
+        let opens = packet.kind == Kind::SynAck && self.una == 0;
+        let is_answered = self.linux && opens && !self.marks.counted;
+        if is_answered {
+            // `connect` ends with an ACK of its own, and the application writes after that.
+            self.send_ack(now, wire);
+        }
         let sack = extra.map(|extra| &extra.sack);
         let mut taken = false;
         if self.extended {
@@ -95,7 +101,8 @@ impl Connection {
                 self.set_timer(now, wire);
             }
         }
-        if packet.kind == Kind::SynAck && !self.ns2 && self.next == self.una && !self.marks.counted {
+        let needs_answer = packet.kind == Kind::SynAck && !self.ns2 && !self.marks.counted && !is_answered;
+        if needs_answer && self.next == self.una {
             // Nothing to send yet: the handshake still needs its third segment.
             self.send_ack(now, wire);
         }

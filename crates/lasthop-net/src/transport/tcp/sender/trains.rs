@@ -2,9 +2,9 @@
 //!
 //! A train has as many segments as leave in a millisecond at the pacing rate, two at the least (`tcp_tso_autosize`),
 //! and at most half of the window. It matters in three ways even where no device offloads anything: a paced sender
-//! sends a train at once and then waits for as long as all of it takes; with room for a part of a train it may wait
-//! for more (`tcp_tso_should_defer`; others were seen to send what fits); and the last segment of a train carries PSH,
-//! which receivers acknowledge at once.
+//! sends a train at once and then waits for as long as all of it takes; with room for a part of a train a sender may
+//! wait for more, if it has just sent and the next ACK is near or overdue (`tcp_tso_should_defer`); and the last
+//! segment of a train carries PSH, which receivers acknowledge at once.
 //!
 //! `send.rs` and the engine of the profile `linux` ask before each new segment. Other profiles send segment by segment.
 
@@ -62,15 +62,18 @@ impl Connection {
         let window = self.usable();
         let room = window.saturating_sub(flight);
         let longest = self.longest_train(engine);
-        if self.needs.pacing && room < longest && self.may_wait_for_more(engine, room, window, now) {
-            self.note_usage(flight, true);
-            return true;
-        }
         let mss = u64::from(self.mss);
         // What the application has written lies in buffers of whole segments, and no train goes beyond one.
         let buffer = (BUFFER / mss).max(1) * mss;
         let rest = buffer - self.next.saturating_sub(1) % buffer;
-        let data = self.data_end.saturating_sub(self.next).min(rest).div_ceil(mss).min(u64::from(longest));
+        let written = self.data_end.saturating_sub(self.next);
+        // The last buffer was seen to be sent as far as it fits.
+        let may_wait = room < longest && (self.needs.pacing || written > rest);
+        if may_wait && self.may_wait_for_more(engine, room, window, now) {
+            self.note_usage(flight, true);
+            return true;
+        }
+        let data = written.min(rest).div_ceil(mss).min(u64::from(longest));
         let left = longest.min(room).min((window / 2).max(1)).min(data as u32).max(1);
         self.train = Train { at: now, left, is_long: left > 1 };
         false
@@ -120,5 +123,40 @@ impl Connection {
         }
         let soon = RECENT.min(Span(srtt.0 / 2));
         self.segments.first().is_some_and(|oldest| (oldest.last_sent + srtt).since(now) <= soon)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lasthop_cc::{ControllerConfig, Window};
+
+    use super::super::testing::Rig;
+    use super::*;
+    use crate::transport::profile::Profile;
+    use crate::transport::tcp::config::{Recovery, TcpConfig};
+
+    /// A round trip of 20 ms. The first ACK of data covers three segments of a window of ten, just when it is expected:
+    /// two leave as a train, and the third waits for the next ACK to leave with another. What ends within the last
+    /// buffer does not wait, nor does anything while the next ACK is 2 ms away.
+    #[test]
+    fn a_part_of_a_train_waits_for_more() {
+        let sent = |bytes: Option<u64>, early_ms: u64| {
+            let reno = ControllerConfig::by_name("reno").unwrap();
+            let mut rig = Rig::new(&TcpConfig {
+                timestamps: false,
+                delayed_ack: None,
+                packet_size: 1040,
+                ..TcpConfig::new(Profile::Linux, reno, Recovery::Rack)
+            });
+            rig.sender.on_data(bytes, rig.now, &mut rig.tape);
+            rig.now += Span::from_millis(19);
+            rig.ack(1);
+            rig.sender.host.window = Window { cwnd: 10.0, ssthresh: 5.0 };
+            rig.now += Span::from_millis(19 - early_ms);
+            (rig.ack(4), rig.ack(5))
+        };
+        assert_eq!(sent(None, 0), (vec![11, 12], vec![13, 14]));
+        assert_eq!(sent(Some(50_000), 0), (vec![11, 12, 13], vec![14]));
+        assert_eq!(sent(None, 4).0, [11, 12, 13]);
     }
 }
