@@ -154,6 +154,23 @@ fn a_doubled_ack_does_not_open_the_window() {
     assert_eq!(overruns(&pair), []);
 }
 
+/// A copy of the SYN comes when data have: an ACK answers it, which tells of the window like any other. Where a SYN-ACK
+/// did, the sender went beyond the right edge by 624 bytes.
+#[test]
+fn a_late_copy_of_the_syn_does_not_move_the_edge() {
+    for profile in [Profile::Rfc, Profile::Linux] {
+        let mut sent = 0;
+        let mut pair = Pair::new(&slow("newreno", profile, 11, 15_740)).on_the_way(move |_, _| {
+            sent += 1;
+            if sent == 1 { Fate::Duplicate(Span::from_millis(146)) } else { Fate::Pass }
+        });
+        pair.transfer(18_000);
+        assert_eq!(pair.stats.bytes_delivered, 18_000, "{profile:?}");
+        assert_eq!(pair.sent(Kind::SynAck).len(), 1, "{profile:?}");
+        assert_eq!(overruns(&pair), [], "{profile:?}");
+    }
+}
+
 /// A window that is short of a segment is not closed: Freeze-TCP goes on when it grows, and asks if it is not told.
 #[test]
 fn freeze_goes_on_behind_a_short_window() {

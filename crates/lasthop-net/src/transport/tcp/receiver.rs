@@ -342,8 +342,9 @@ impl TcpReceiver {
         }
         let fin = packet.kind == Kind::Fin;
         let start = packet.seq;
-        if syn == 1 && start > 0 && self.next > 0 {
-            // RFC 9293 §3.10.7.4: in an open connection another SYN is answered by an ACK, and nothing more.
+        if syn == 1 && (start > 0 && self.next > 0 || self.next > 1 && !self.ns2) {
+            // RFC 9293 §3.10.7.4: in an open connection another SYN is answered by an ACK, and nothing more. A SYN-ACK
+            // would acknowledge data, and its window counts only once.
             self.build_blocks(packet, None);
             return Some(Kind::Ack);
         }
