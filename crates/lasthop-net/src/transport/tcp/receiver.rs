@@ -910,10 +910,10 @@ impl TcpReceiver {
         }
         for &(start, _) in sacks.recent.as_slice() {
             // A block that was reported before may have grown, merged or been delivered since.
-            let Some((start, end)) = self.pending.containing(start) else { continue };
-            if recent.as_slice().contains(&(start, end)) {
+            if recent.as_slice().iter().any(|&(from, to)| from <= start && start < to) {
                 continue;
             }
+            let Some((start, end)) = self.pending.containing(start) else { continue };
             if sacks.blocks.len() < sacks.most {
                 sacks.blocks.push(start, end);
             }

@@ -193,6 +193,9 @@ impl Segments {
     }
 }
 
+/// Ranges that are looked at one by one before all are searched: as many as an ACK reports.
+const LATEST: usize = 3;
+
 /// A set of bytes as sorted, disjoint, non-adjacent ranges `[start, end)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
@@ -200,8 +203,20 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Number of ranges that end before or at `seq`.
+    /// Number of ranges that end before or at `seq`. Mostly one of the last is meant: what comes in order joins the
+    /// very last, and reports repeat those before it.
+    #[inline]
     fn before(&self, seq: u64) -> usize {
+        let mut count = self.ranges.len();
+        for &(start, end) in self.ranges.iter().rev().take(LATEST) {
+            if start <= seq {
+                return count - usize::from(seq < end);
+            }
+            count -= 1;
+        }
+        if count == 0 {
+            return 0;
+        }
         self.ranges.partition_point(|&(_, end)| end <= seq)
     }
 
@@ -216,7 +231,7 @@ impl Ranges {
             return false;
         }
         // Everything that overlaps or touches is merged; ranges that merely touch end at `start` or begin at `end`.
-        let first = self.ranges.partition_point(|&(_, other)| other < start);
+        let first = self.before(start.saturating_sub(1));
         let mut last = first;
         while let Some(&(other_start, other_end)) = self.ranges.get(last)
             && other_start <= end
@@ -282,7 +297,7 @@ impl Ranges {
 
     /// The ranges that end at or above `seq`, ascending.
     pub(crate) fn from(&self, seq: u64) -> impl Iterator<Item = (u64, u64)> {
-        let first = self.ranges.partition_point(|&(_, end)| end < seq);
+        let first = self.before(seq.saturating_sub(1));
         self.ranges.range(first..).copied()
     }
 }
