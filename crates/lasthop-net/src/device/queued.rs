@@ -20,6 +20,8 @@ pub(crate) struct Queued {
     /// The transmitter is free from here on, and what it transmits until then.
     free_at: Time,
     in_service: u16,
+    /// Whether an agent wants to know from the link what waits here.
+    watched: bool,
     shed: Vec<Shed>,
 }
 
@@ -31,6 +33,7 @@ impl Queued {
             waiting: Waiting::new(&plan.queue.discipline, name, seed),
             free_at: Time::ZERO,
             in_service: 0,
+            watched: false,
             shed: Vec::new(),
         }
     }
@@ -38,6 +41,11 @@ impl Queued {
     /// See [`Waiting::know_flows`].
     pub(crate) fn know_flows(&mut self, known: &KnownFlows) {
         self.waiting.know_flows(known);
+    }
+
+    /// An agent before it asks the link what waits here.
+    pub(crate) fn watch(&mut self) {
+        self.watched = true;
     }
 
     /// Starts transmitting, if the transmitter is free and a packet waits.
@@ -69,10 +77,13 @@ impl Queued {
         self.note_held(cx);
     }
 
-    /// Tells the link what waits here.
+    /// Tells the link what waits here, if that matters.
+    #[inline]
     fn note_held(&self, cx: &mut Cx<'_>) {
-        let found = self.found(cx.now);
-        cx.link(self.direction).gate.note_held(&found);
+        if self.watched {
+            let found = self.found(cx.now);
+            cx.link(self.direction).gate.note_held(&found);
+        }
     }
 
     /// What an arrival at `now` finds.

@@ -318,7 +318,12 @@ impl Network {
             match &mut self.devices[index].device {
                 Device::Snoop(snoop) => snoop.stand(direction, (queue, holds), &facts),
                 Device::Wtcp(wtcp) => wtcp.stand((queue, holds)),
-                _ => {}
+                _ => continue,
+            }
+            let head =
+                self.heads.get(direction as usize).and_then(|&head| self.devices.get_mut(head as usize));
+            if let Some(Slot { device: Device::Queued(queue), .. }) = head {
+                queue.watch();
             }
         }
     }
