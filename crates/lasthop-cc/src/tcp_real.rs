@@ -53,8 +53,10 @@
 //! where Reno leaves 0.83. Over handoffs of 0.2, 1 and 4 s (10 Mbit/s, 40 ms; one, two, five and ten flows; packets
 //! dropped or held) it earns 0.96 to 1.68 of Reno with buffers of 33 and 167 packets, and 0.88 to 1.33 with 7, where a
 //! queue of others is seldom long enough to be seen; it repeats at most 1.6 times as much. A link that repeats frames
-//! makes the rates of single waves vary by more than `e1`, so that gamma comes into play without congestion: `smooth =
-//! 3` halves the loss.
+//! makes the rates of single waves vary by more than `e1`, so that gamma comes into play without congestion. Where
+//! frame errors are 0.1, with seven attempts, delivery in order and 167 packets of buffer (10 Mbit/s, 40 ms), it
+//! carries 2.2 Mbit/s alone, NewReno 8.7, and 0.5 beside a NewReno that has 8.2. `gamma = 0` brings 8.6 and 4.2;
+//! `smooth = 3` helps beside the other (1.2) and not alone (1.2).
 //!
 //! *Kernel counterpart:* none.
 //!

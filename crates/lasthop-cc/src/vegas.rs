@@ -24,7 +24,9 @@
 //! that no application wrote, or a backlog of half a segment, which ns-2 rounds by the last bit. `timeouts` leaves
 //! out the expiries after a pause, which ns-2's `nrexmit_` counts.
 //! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is
-//! wrong for the rest of the connection. Beside senders that fill the queue it gives way.
+//! wrong for the rest of the connection. Beside senders that fill the queue it gives way. The delay of
+//! repeated frames is a queue to it: with frame errors of 0.1, seven attempts, delivery in order and 167 packets of
+//! buffer (10 Mbit/s, 40 ms) it carries 1.9 Mbit/s alone, NewReno 8.7, and 0.2 beside a NewReno that has 8.5.
 //! *Kernel counterpart:* `tcp_vegas`, which is `rule = "linux"` and what the profile `linux` sets, with its
 //! `alpha` of 2 and `beta` of 4. It doubles in every round of slow start, takes the least RTT of a round
 //! instead of the mean, decides in whole numbers from the second round after a loss on, is Reno in rounds

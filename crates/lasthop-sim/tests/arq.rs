@@ -8,7 +8,7 @@ use lasthop_net::trace::HopRecord;
 use lasthop_sim::run::Run;
 use proptest::prelude::*;
 
-use crate::testkit::{self, EVERYTHING, Scene};
+use crate::testkit::{self, EVERYTHING, SUMMARY, Scene};
 
 /// A server, a base station and a mobile host; the second link has these keys.
 fn last_hop(duration_s: u32, link: &str, flows: &str) -> Scene {
@@ -200,6 +200,56 @@ fn notices_do_not_keep_a_hole_open() {
         assert!(longest < 5_000_000_000, "seed {seed}: nothing arrives for {longest} ns");
         let flow = &run.summary.flows[0];
         assert!(flow.goodput_bit_s > 1e6, "seed {seed}: {} bit/s", flow.goodput_bit_s);
+    }
+}
+
+/// Goodput of one flow over a link that repeats frames up to seven times and delivers in order, as a share of the link.
+fn over_repeats(transport: &str) -> f64 {
+    let links = [
+        "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"\nqueue = { kind = \"unlimited\" }",
+        "rate = \"10 Mbit/s\"\ndelay = \"15 ms\"\nqueue = { kind = \"drop-tail\", limit = \"167 packets\" }\n\
+         error = { kind = \"bernoulli\", packet_error_rate = 0.1 }\nreverse = { error = \"none\" }\n\
+         arq = { attempts = 7, window = 32, order = \"in-order\" }",
+    ];
+    let flow = format!("[[flows]]\nsource = \"s\"\nsink = \"k\"\ntransport = {transport}\n");
+    let scene = Scene::lasting("80 s").with("warmup = \"20 s\"").chain(["s", "r", "k"], &links).with(&flow);
+    (1..=3).map(|seed| scene.run(seed, SUMMARY).summary.flows[0].goodput_bit_s).sum::<f64>() / 3e7
+}
+
+/// The delay of repeated frames is a queue to Vegas, and makes the rates of TCP-Real's waves vary: both leave most of
+/// the link empty, TCP-Real for its gamma alone. Their pages have the sizes.
+#[test]
+fn delay_laws_leave_a_link_that_repeats_frames_empty() {
+    assert!(over_repeats("\"newreno\"") > 0.8);
+    for transport in ["\"vegas\"", "\"tcp-real\""] {
+        let share = over_repeats(transport);
+        assert!((0.1..0.35).contains(&share), "{transport}: {share}");
+    }
+    assert!(over_repeats("{ preset = \"tcp-real\", gamma = 0.0 }") > 0.8);
+}
+
+/// A sender that measures only what it sends must not act again and again on one measurement: beside a Reno that fills
+/// the queue, over a link that repeats frames, some seeds of `wtcp-rate` begin badly, and all come back.
+#[test]
+fn a_rate_by_spacing_comes_back_from_a_bad_start() {
+    let links = [
+        "rate = \"100 Mbit/s\"\ndelay = \"20 ms\"\nqueue = { kind = \"unlimited\" }",
+        "rate = \"10 Mbit/s\"\ndelay = \"15 ms\"\nqueue = { kind = \"drop-tail\", limit = \"167 packets\" }\n\
+         error = { kind = \"bernoulli\", packet_error_rate = 0.1 }\nreverse = { error = \"none\" }\n\
+         arq = { attempts = 7, window = 32, order = \"in-order\" }",
+    ];
+    let flow = |transport: &str| {
+        format!(
+            "[[flows]]\nsource = \"s\"\nsink = \"k\"\ntransport = \"{transport}\"\n\
+             start = {{ uniform = [\"0 s\", \"1 s\"] }}\n"
+        )
+    };
+    let both = format!("{}{}", flow("wtcp-rate"), flow("reno"));
+    let scene = Scene::lasting("120 s").with("tcp = { receiver_window = \"4000 packets\" }");
+    let scene = scene.chain(["s", "r", "k"], &links).with(&both);
+    for seed in 1..=60 {
+        let rate = scene.run(seed, SUMMARY).summary.flows[0].goodput_bit_s;
+        assert!(rate > 1e6, "seed {seed}: {rate} bit/s");
     }
 }
 

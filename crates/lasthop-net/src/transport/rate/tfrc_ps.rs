@@ -6,7 +6,8 @@
 //! *Reacts to* what TFRC reacts to.
 //! *Differs from the paper:* a reconstruction from its idea; the paper was not at hand. Virtual packets follow the
 //! order of the bytes, and the bytes of a gap are shared equally among the packets that are missing in it. ns-2 has no
-//! such TFRC, so the profile changes only packet sizes.
+//! such TFRC, so the profile changes only packet sizes. Left open: whether the paper forms virtual packets and spreads
+//! a gap as here, and its measurements of fairness over sizes; none is compared here.
 //! *Validation:* intervals against counts by hand in `history.rs`.
 //! *Limitations:* those of TFRC.
 //! *Kernel counterpart:* none.

@@ -9,7 +9,12 @@
 //! sender stops and probes until an answer comes, then goes on at the old rate.
 //! *Reacts to* the spacing of packets, loss beyond the usual, silence (probes).
 //! *Differs from the paper:* a reconstruction from its abstract and its citations; the paper was not at hand. The
-//! structure follows it, every constant is ours and is a parameter. ECN marks count as losses.
+//! structure follows it, every constant is ours and is a parameter. ECN marks count as losses. The averages move only
+//! with packets, reports come once per RTT: a rate of less than a packet per RTT would fall by a tenth for each report
+//! on one and the same measurement, to the least rate and for good. So it falls for the spacing once for as many
+//! packets as the short average remembers (`1 / short_gain`), which at four packets per RTT and more is every report.
+//! Left open: the start by packet pairs, the constants, and the gains over TCP that the paper prints; none is compared
+//! here.
 //! *Validation:* the decisions against sequences worked by hand; conservation and reliability as laws.
 //! Averages between 1 + `low` and 1 + `high` hold the rate, and a rate that is held above that of the link fills the
 //! buffer: the band is narrower than a step of the rate on paths that hold fewer than fifty packets.
@@ -17,10 +22,6 @@
 //! build stretches its packets as its own does, so that beside senders that fill the queue it gives way, as Vegas does:
 //! beside a SACK TCP it earns 0.2 to 0.3 of what that does in a buffer of one bandwidth-delay product (Vegas 0.1 to
 //! 0.4), and 0.55 where a buffer of 10 packets leaves hardly a queue to see (`crates/lasthop-sim/tests/rate_laws.rs`).
-//! Beside Reno on a link that repeats frames it can collapse and stay there: the averages move only with packets and
-//! the rate falls by a tenth per report, so that after a bad start each chases the other down to the least rate. With
-//! 10 Mbit/s, frame errors of 0.1, seven attempts and 167 packets 3 of 60 seeds carry 0.02 to 0.34 Mbit/s over 120 s,
-//! the others 2.6 to 2.9.
 //! *Kernel counterpart:* none.
 //! *References:* Sinha et al., MobiCom 1999 and Wireless Networks 8, 2002.
 
@@ -80,6 +81,8 @@ pub(super) struct RateControl {
     short: f64,
     long: f64,
     measured: bool,
+    /// Quotients since the rate fell for the spacing.
+    fresh: u32,
     /// Losses since the last report, their mean per report and its deviation.
     losses: u64,
     loss_mean: f64,
@@ -96,6 +99,7 @@ impl RateControl {
             short: 1.0,
             long: 1.0,
             measured: false,
+            fresh: 0,
             losses: 0,
             loss_mean: 0.0,
             loss_deviation: 0.0,
@@ -122,6 +126,7 @@ impl RateControl {
             return;
         }
         let quotient = spacing / gap.seconds();
+        self.fresh = self.fresh.saturating_add(1);
         if !self.measured {
             self.measured = true;
             self.short = quotient;
@@ -153,7 +158,10 @@ impl RateControl {
         if congestive {
             self.rate *= 1.0 - self.params.loss_decrease;
         } else if self.short.min(self.long) > 1.0 + self.params.high {
-            self.rate *= 1.0 - self.params.decrease;
+            if f64::from(self.fresh) * self.params.short_gain >= 1.0 {
+                self.rate *= 1.0 - self.params.decrease;
+                self.fresh = 0;
+            }
         } else if self.short.max(self.long) < 1.0 + self.params.low {
             // A sender that does not use its rate does not gain any.
             let most = self.rate.max(self.params.headroom * received);
@@ -283,6 +291,17 @@ mod tests {
         let mut between = after(10);
         (between.short, between.long) = (1.03, 1.0);
         assert!((between.decide(0.1, 100.0) - 100.0).abs() < 1e-9, "in between: hold");
+    }
+
+    /// Four packets renew the short average, of which a quarter is the newest.
+    #[test]
+    fn one_measurement_shrinks_the_rate_once() {
+        let mut control = after(11);
+        assert!((control.decide(0.1, 100.0) - 90.0).abs() < 1e-9);
+        for (number, rate) in (100..104).zip([90.0, 90.0, 90.0, 81.0]) {
+            control.on_packet(number, Span::from_millis(10), at(number * 11));
+            assert!((control.decide(0.1, 100.0) - rate).abs() < 1e-9, "packet {number}");
+        }
     }
 
     #[test]
