@@ -700,7 +700,7 @@ mod tests {
     #[test]
     fn recovery_conserves_packets() {
         let (mut bbr, mut window) = cruising(0);
-        let loss = LossSample { now: millis(1), flight: 60.0, retransmitted: false };
+        let loss = LossSample { now: millis(1), flight: 60.0, retransmitted: false, truth: None };
         assert_eq!(bbr.on_loss(&loss, &window).cwnd, 70.0);
         let fast = |flight, lost, prior_delivered| RateSample {
             flight,
@@ -722,7 +722,7 @@ mod tests {
     #[test]
     fn a_timeout_starts_from_one_segment() {
         let (mut bbr, mut window) = cruising(0);
-        let loss = LossSample { now: millis(1), flight: 60.0, retransmitted: false };
+        let loss = LossSample { now: millis(1), flight: 60.0, retransmitted: false, truth: None };
         let reduction = bbr.on_timeout(&loss, &window);
         assert_eq!((reduction.cwnd, bbr.full_rate), (1.0, 0.0));
         window.cwnd = 1.0;

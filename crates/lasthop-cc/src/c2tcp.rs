@@ -76,7 +76,7 @@ impl CongestionControl for C2tcp {
         let before = window.cwnd;
         if let Some(rtt) = ack.rtt.map(Span::seconds) {
             if self.is_bad(rtt, ack.now) {
-                let cut = LossSample { now: ack.now, flight: window.cwnd, retransmitted: false };
+                let cut = LossSample { now: ack.now, flight: window.cwnd, retransmitted: false, truth: None };
                 window.ssthresh = self.cubic.on_loss(&cut, window).ssthresh.max(2.0);
                 window.cwnd = 1.0;
                 return;

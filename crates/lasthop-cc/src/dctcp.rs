@@ -159,6 +159,7 @@ mod tests {
             ece,
             marked: if ece { ack - una } else { 0 },
             times: None,
+            first_sacked: None,
             discards: None,
             report: None,
         }

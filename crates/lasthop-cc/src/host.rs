@@ -40,7 +40,7 @@
 //! };
 //! assert_eq!(flow.acked(&ack).cwnd, 11);
 //! // The kernel has entered recovery: at most one cut for all that was sent until now.
-//! let loss = LossSample { now, flight: 11.0, retransmitted: false };
+//! let loss = LossSample { now, flight: 11.0, retransmitted: false, truth: None };
 //! let decision = flow.lost(&loss, una, next).unwrap();
 //! assert!(decision.cwnd < 11);
 //! assert_eq!(flow.lost(&loss, una + 1448, next), None);
@@ -68,7 +68,8 @@ pub const KERNEL: Needs = Needs {
     timing: false,
     probing: false,
     exact_marks: false,
-    history: Some(u32::MAX),
+    history: Some(u16::MAX),
+    truth: false,
     classifies: true,
 };
 

@@ -29,6 +29,7 @@ pub mod host;
 mod hystart;
 mod jitter;
 mod jtcp;
+mod lda;
 mod ledbat_plus_plus;
 mod loss_filter;
 pub mod model;
@@ -75,6 +76,7 @@ registry::controllers! {
     "xjtcp" => xjtcp::Xjtcp in Box,
     "tcp-real" => tcp_real::TcpReal in Box,
     "probing" => probing::Probing,
+    "lda" => lda::Lda in Box,
     "bbr" => bbr::Bbr in Box,
     "bbr3" => bbr3::Bbr3 in Box,
     "abba" => abba::Abba in Box,
@@ -195,6 +197,8 @@ pub struct LossSample {
     pub flight: f64,
     /// Whether the lost segment had been sent more than once.
     pub retransmitted: bool,
+    /// What the loss was, if [`Needs::truth`] was asked for and the network knows.
+    pub truth: Option<LossKind>,
 }
 
 /// What a loss was: what a sender took it for, or what the network knows it to be.
@@ -308,6 +312,8 @@ pub struct Arrival {
     /// Times of the segment that triggered the ACK, if [`Needs::receive_times`] was asked for; the two timestamps of
     /// an ACK of new data, if [`Needs::timestamp_times`] was.
     pub times: Option<ReceiveTime>,
+    /// Bytes of the first SACK block, which holds the segment that triggered the ACK (RFC 2018 section 4).
+    pub first_sacked: Option<(u64, u64)>,
     /// Frames that the receiver's MAC has discarded so far (modulo 2^32), if [`Needs::discards`] was asked for.
     pub discards: Option<u32>,
     /// The newest wave that the receiver has measured, if [`Needs::waves`] was asked for.
@@ -418,7 +424,9 @@ pub struct Needs {
     /// The receiver echoes every mark exactly (RFC 8257) and the sender is ECN-capable.
     pub exact_marks: bool,
     /// The window may start from the history of the path, if that holds at least this many windows.
-    pub history: Option<u32>,
+    pub history: Option<u16>,
+    /// Losses come with what they were, which simulated networks alone know.
+    pub truth: bool,
     /// Losses are told apart: the run keeps the confusion matrix.
     pub classifies: bool,
 }
@@ -433,7 +441,7 @@ impl Needs {
     }
 
     /// Every need under its name.
-    fn named(self) -> [(&'static str, bool); 12] {
+    fn named(self) -> [(&'static str, bool); 13] {
         let Needs {
             arrivals,
             rate,
@@ -447,6 +455,7 @@ impl Needs {
             probing,
             exact_marks,
             history,
+            truth,
             classifies: _,
         } = self;
         [
@@ -462,6 +471,7 @@ impl Needs {
             ("probing", probing),
             ("exact_marks", exact_marks),
             ("history", history.is_some()),
+            ("truth", truth),
         ]
     }
 

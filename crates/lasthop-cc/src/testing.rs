@@ -27,7 +27,7 @@ pub(crate) fn ack_at(seconds: f64, srtt: f64) -> AckSample {
 
 /// A first loss with `flight` segments outstanding.
 pub(crate) fn loss(flight: f64) -> LossSample {
-    LossSample { now: Time::ZERO, flight, retransmitted: false }
+    LossSample { now: Time::ZERO, flight, retransmitted: false, truth: None }
 }
 
 /// The segment that was sent as the `place`th is lost.
@@ -83,6 +83,7 @@ pub(crate) fn arrival(seconds: f64, una: u64, ack: u64) -> Arrival {
         ece: false,
         marked: 0,
         times: None,
+        first_sacked: None,
         discards: None,
         report: None,
     }

@@ -542,7 +542,7 @@ impl CongestionControl for Wsc {
             arrivals: self.hears_the_link(),
             signals: self.hears_the_link(),
             timing: self.hears_the_link() || params.clusters || params.wsc_delay,
-            history: params.best_start.then_some(params.best_samples.ceil() as u32),
+            history: params.best_start.then_some(params.best_samples.ceil() as u16),
             pacing: params.best_start,
             classifies: true,
             ..Needs::default()

@@ -186,7 +186,7 @@ impl Rig {
 
     fn loss(&self, retransmitted: bool) -> LossSample {
         let flight = self.window.cwnd.min(f64::from(self.flight()));
-        LossSample { now: self.now, flight, retransmitted }
+        LossSample { now: self.now, flight, retransmitted, truth: None }
     }
 
     /// The floors of the sender. A law may not rely on it to keep the window from rising.
@@ -228,6 +228,7 @@ impl Rig {
             ece: news.ece,
             marked: if news.ece { ack.saturating_sub(self.una) } else { 0 },
             times: news.transit_us.filter(|_| self.needs.receive_times).map(transit),
+            first_sacked: None,
             discards: Some(self.discards).filter(|_| self.needs.discards && news.discards.is_some()),
             report: report.filter(|_| self.needs.waves),
         };
@@ -448,7 +449,7 @@ fn a_timeout_raises_nothing() {
     for config in configs().filter(|config| !config.needs().rate) {
         for cwnd in [4.0, 10.0, 1000.5] {
             let window = Window { cwnd, ssthresh: f64::INFINITY };
-            let loss = LossSample { now: Time::ZERO, flight: cwnd, retransmitted: false };
+            let loss = LossSample { now: Time::ZERO, flight: cwnd, retransmitted: false, truth: None };
             let reduction = config.build().on_timeout(&loss, &window);
             assert!(reduction.cwnd < cwnd && reduction.ssthresh < cwnd, "{}: {reduction:?}", config.name());
         }
@@ -460,7 +461,7 @@ fn a_timeout_raises_nothing() {
 fn losses_and_marks_lower_the_window() {
     for config in configs().filter(|config| !config.needs().rate) {
         let window = Window { cwnd: 20.0, ssthresh: f64::INFINITY };
-        let loss = LossSample { now: Time::ZERO, flight: 20.0, retransmitted: false };
+        let loss = LossSample { now: Time::ZERO, flight: 20.0, retransmitted: false, truth: None };
         let after_loss = config.build().on_loss(&loss, &window);
         let after_mark = config.build().on_ecn(&loss, &window);
         let lowers = |reduction: Reduction| reduction.cwnd < 20.0 && reduction.ssthresh < 20.0;

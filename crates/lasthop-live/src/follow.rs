@@ -84,7 +84,7 @@ impl Flow {
         // the kernel's has begun to fall, and the law's has not; at a timeout it is what recovery has left.
         let flight =
             if record.kind == Kind::TimedOut { f64::from(record.cwnd) } else { self.host.window.cwnd };
-        let loss = LossSample { now: record.at, flight: flight.max(1.0), retransmitted: false };
+        let loss = LossSample { now: record.at, flight: flight.max(1.0), retransmitted: false, truth: None };
         match record.kind {
             Kind::Lost => {
                 self.before = Some(self.host.remember());
@@ -201,6 +201,7 @@ impl Flow {
                 ece: false,
                 marked: 0,
                 times: None,
+                first_sacked: None,
                 discards: None,
                 report: None,
             });

@@ -99,7 +99,7 @@ fn of_linux(law: &str) -> Controller {
 /// What the law of this package says of a step; a reduction leaves the window to the kernel, as the twin does.
 fn ours(law: &mut Controller, step: &Step) -> (f64, f64) {
     let mut window = Window { cwnd: f64::from(step.window.0), ssthresh: f64::from(step.window.1) };
-    let loss = LossSample { now: Time(step.now), flight: window.cwnd, retransmitted: false };
+    let loss = LossSample { now: Time(step.now), flight: window.cwnd, retransmitted: false, truth: None };
     let next = step.ack + 100 * u64::from(MSS);
     match step.kind {
         'l' => return (window.cwnd, law.on_loss(&loss, &window).ssthresh),
@@ -117,6 +117,7 @@ fn ours(law: &mut Controller, step: &Step) -> (f64, f64) {
             ece: false,
             marked: 0,
             times: None,
+            first_sacked: None,
             discards: None,
             report: None,
         };

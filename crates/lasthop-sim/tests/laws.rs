@@ -197,6 +197,7 @@ const EXCEPTIONS: [(&[&str], [f64; 3]); 10] = [
             "fast-handoff",
             "eln",
             "dctcp",
+            "lda",
         ],
         [0.81, BAR, BAR],
     ),

@@ -132,6 +132,7 @@ impl Controller for Driven {
             ece: false,
             marked: 0,
             times: None,
+            first_sacked: None,
             discards: None,
             report: None,
         };
@@ -164,7 +165,7 @@ impl Controller for Driven {
         // RFC 9002 §7.3.2 reduces the window, not the flight. At this call the flight is without the packets of the ACK
         // that told of the loss, and behind the window by what the pacer holds back.
         let flight = self.host.window.cwnd;
-        let loss = LossSample { now: self.time(now), flight, retransmitted: false };
+        let loss = LossSample { now: self.time(now), flight, retransmitted: false, truth: None };
         let reduction = if is_persistent {
             self.host.timed_out(&loss, false, self.sent);
             return;

@@ -254,7 +254,7 @@ fn spurious_losses_are_undone() {
     bbr.is_probe_sample = true;
     let before = bbr.clone();
     bbr.on_lost_segment(&lost(3, 100), &window);
-    let loss = LossSample { now: at(100), flight: 66.0, retransmitted: false };
+    let loss = LossSample { now: at(100), flight: 66.0, retransmitted: false, truth: None };
     let reduction = bbr.on_loss(&loss, &window);
     assert_eq!((reduction.cwnd, bbr.state), (66.0, State::Down));
     close(bbr.flight_long, 98.9796, 0.0001);

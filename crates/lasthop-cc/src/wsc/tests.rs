@@ -53,6 +53,7 @@ fn arrive(wsc: &mut Wsc, before: u64, number: u64) {
         ece: false,
         marked: 0,
         times: None,
+        first_sacked: None,
         discards: None,
         report: None,
     };

@@ -1091,6 +1091,11 @@ impl Network {
         self.truths[flow] = Some(Box::default());
     }
 
+    /// What the last loss of the segment at `seq` was, if the truths of `flow` are kept and there was one.
+    pub(crate) fn truth(&self, flow: u32, seq: u64, now: Time) -> Option<LossKind> {
+        self.truths[flow as usize].as_deref().and_then(|truths| truths.of(seq, now))
+    }
+
     /// The sender of `flow` takes the loss of the segment at `seq` for `belief`.
     pub(crate) fn judge(&mut self, flow: u32, seq: u64, belief: LossKind, now: Time) {
         if let Some(truths) = &mut self.truths[flow as usize] {

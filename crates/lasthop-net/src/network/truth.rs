@@ -1,5 +1,5 @@
 //! What losses really were, and what their senders took them for: kept beside the network, which alone knows. A sender
-//! says what it believes and is never told.
+//! says what it believes, and is told only if its law is a yardstick that asks for it (the oracle of `lda`).
 
 use std::collections::HashMap;
 
@@ -42,11 +42,14 @@ impl Truths {
     /// The sender takes the loss of the segment at `seq` for `belief`, now.
     pub(crate) fn judge(&mut self, seq: u64, belief: LossKind, now: Time) {
         let column = |kind| usize::from(kind == LossKind::Wireless);
-        let last = |losses: &Vec<(Time, LossKind)>| {
-            losses.iter().rev().find(|&&(at, _)| at <= now).map(|&(_, kind)| kind)
-        };
-        let row = self.lost.get(&seq).and_then(last).map_or(2, column);
+        let row = self.of(seq, now).map_or(2, column);
         self.verdicts.counts[row][column(belief)] += 1;
+    }
+
+    /// What the last loss of the segment at `seq` was by now.
+    pub(crate) fn of(&self, seq: u64, now: Time) -> Option<LossKind> {
+        let losses = self.lost.get(&seq)?;
+        losses.iter().rev().find(|&&(at, _)| at <= now).map(|&(_, kind)| kind)
     }
 
     /// How often it was right.

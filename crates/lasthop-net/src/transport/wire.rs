@@ -24,6 +24,11 @@ pub trait Wire {
     fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
         let _ = (range, until, into);
     }
+    /// What the last loss of the segment at `seq` was, for those that ask for the truth.
+    fn truth(&self, seq: u64) -> Option<LossKind> {
+        let _ = seq;
+        None
+    }
     /// The sender takes the loss of the segment at `seq` for `belief`. For measurement: nothing comes back.
     fn judged(&mut self, seq: u64, belief: LossKind) {
         let _ = (seq, belief);

@@ -264,6 +264,10 @@ impl Wire for Port<'_> {
         self.network.receivers[self.flow as usize].heard(range, until, into);
     }
 
+    fn truth(&self, seq: u64) -> Option<LossKind> {
+        self.network.truth(self.flow, seq, self.now)
+    }
+
     fn judged(&mut self, seq: u64, belief: LossKind) {
         self.belief = Some(belief);
         self.network.judge(self.flow, seq, belief, self.now);

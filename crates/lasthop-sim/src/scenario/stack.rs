@@ -59,6 +59,7 @@ pub const STACKS: &[Stack] = &[Stack {
         probing: false,
         exact_marks: false,
         history: None,
+        truth: false,
         classifies: true,
     },
     lacks: &[
@@ -73,6 +74,7 @@ pub const STACKS: &[Stack] = &[Stack {
         ("probing", "quinn sends no probes for it"),
         ("exact_marks", "quinn says that packets were marked, not how many"),
         ("history", "it is given no history of the path"),
+        ("truth", "what a loss was is known to the network only"),
     ],
     header: 28,
     payload: 1452,
@@ -245,6 +247,7 @@ mod tests {
             probing: true,
             exact_marks: true,
             history: Some(1),
+            truth: true,
             classifies: true,
         };
         for stack in STACKS {

@@ -440,6 +440,7 @@ impl TcpConfig {
         Preset::of("bbr", Recovery::Sack),
         Preset::of("bbr3", Recovery::Rack),
         Preset::of("ledbat++", Recovery::Rack).with(|config| config.initial_window = 2.0),
+        Preset::of("lda", Recovery::Sack),
         Preset::of_reno("freeze", "Freeze-TCP: the window is closed before an outage (Goff et al. 2000)")
             .with(|config| config.mobility.freeze = Some(Freeze::default())),
         Preset::of_reno(

@@ -150,6 +150,7 @@ impl<'a, C: CongestionControl> Path<'a, C> {
             now: self.now,
             flight: f64::from(self.flight()).min(self.window.cwnd),
             retransmitted: false,
+            truth: None,
         }
     }
 
@@ -253,6 +254,7 @@ impl<'a, C: CongestionControl> Path<'a, C> {
             ece,
             marked: if ece { ack.saturating_sub(self.una) } else { 0 },
             times: (self.needs.receive_times || self.needs.timestamp_times).then_some(times),
+            first_sacked: None,
             discards: self.needs.discards.then_some(self.discards),
             report: self.needs.waves.then_some(self.wave),
         };

@@ -146,6 +146,7 @@ impl Connection {
                 ece: packet.has(flag::ECE) && packet.kind != Kind::SynAck,
                 marked: self.marked_bytes(packet),
                 times: self.echoed_times(packet, extra),
+                first_sacked: extra.and_then(|extra| extra.sack.as_slice().first().copied()),
                 discards: extra.and_then(|extra| extra.discards),
                 report: extra.and_then(|extra| extra.report),
             };

@@ -1,7 +1,7 @@
 //! How the window falls: what the controller is asked after a loss or a timeout, how its answer is applied, and how
 //! everything starts again. When there is a loss is decided by the engines in `recovery/`.
 
-use lasthop_cc::{LossSample, Reduction};
+use lasthop_cc::{LossKind, LossSample, Reduction};
 use lasthop_core::time::Time;
 
 use super::alarms::Alarm;
@@ -36,9 +36,14 @@ impl Connection {
         if self.extended {
             self.keep_before(false);
         }
-        let reduction = self.host.answer_loss(&sample);
+        let reduction = self.host.answer_loss(&LossSample { truth: self.truth_of(seq, wire), ..sample });
         self.keep_score_of(seq, reduction, now, wire);
         reduction
+    }
+
+    /// What the loss of the segment at `seq` was, if the controller asks for it.
+    pub(super) fn truth_of<W: Wire>(&self, seq: u64, wire: &W) -> Option<LossKind> {
+        if self.needs.truth { wire.truth(seq) } else { None }
     }
 
     /// Tells what the controller took the loss at `una` for.
@@ -58,7 +63,7 @@ impl Connection {
     /// The sample that goes with a reduction now.
     pub(super) fn loss_sample<E: RecoveryEngine>(&self, engine: &E, now: Time) -> LossSample {
         let retransmitted = self.segments.at(self.una).is_some_and(|segment| segment.transmissions > 1);
-        LossSample { now, flight: self.reduction_base(engine), retransmitted }
+        LossSample { now, flight: self.reduction_base(engine), retransmitted, truth: None }
     }
 
     /// Segments that a reduction starts from.

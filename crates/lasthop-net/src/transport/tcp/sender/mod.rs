@@ -502,7 +502,7 @@ impl Connection {
 
     /// Fewest windows of earlier connections that the controller can start from, if it can at all.
     pub fn history_needed(&self) -> Option<usize> {
-        self.needs.history.map(|least| least as usize)
+        self.needs.history.map(usize::from)
     }
 
     /// Number of windows of earlier connections that this one could start from.

@@ -947,7 +947,7 @@ impl Rack {
         if repaired {
             let before = tcp.host.window.cwnd;
             // The flight of the tail is not what filled the path: the window is, as Linux has it.
-            let sample = LossSample { now, flight: before, retransmitted: false };
+            let sample = LossSample { now, flight: before, retransmitted: false, truth: None };
             let reduction = tcp.answer_loss_of(probe.seq, sample, now, wire);
             tcp.reduce(reduction);
             tcp.host.window.cwnd = tcp.host.window.cwnd.min(before).max(1.0);

@@ -291,7 +291,12 @@ impl FineTimer {
         self.worried = outstanding.min(2);
         self.timeout *= if transmissions > 1 { 2.0 } else { 1.125 };
         if self.cut_at < sent {
-            let sample = LossSample { now, flight: window, retransmitted: transmissions > 1 };
+            let sample = LossSample {
+                now,
+                flight: window,
+                retransmitted: transmissions > 1,
+                truth: tcp.truth_of(tcp.una, wire),
+            };
             let reduction = tcp.host.answer_loss(&sample);
             tcp.keep_score(reduction, now, wire);
             let cut = reduction.cwnd;
