@@ -1,0 +1,442 @@
+"""The page on senders that tell losses apart, from the rows that `classifiers.py` stored.
+
+Every figure on it, in tables and in prose, is computed here from the rows; nothing is run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from lasthop import stats
+from validation.classifiers import (
+    COMMAND,
+    COUNTS,
+    DATA,
+    DURATION_S,
+    LAWS,
+    LOADS,
+    PATHS,
+    PLAIN,
+    ROC_CELLS,
+    RULES,
+    SEEDS,
+    SENDERS,
+    SILENT,
+    THRESHOLDS,
+    TOLD,
+    WARMUP_S,
+    YARDSTICKS,
+    Cell,
+    cells,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+PAGE = DATA.with_suffix(".md")
+FIGURE = DATA.with_suffix(".svg")
+JUDGES = tuple(name for name in SENDERS if name not in SILENT)
+#: Losses of each kind, over all seeds, from which on a share of them is shown.
+ENOUGH = 20
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one case: a value per seed."""
+
+    goodput: list[float]
+    rival: list[float]
+    #: For each seed, by truth (congestion, wireless, nothing) and belief.
+    counts: list[tuple[int, ...]]
+
+    def recall(self, kind: int) -> stats.Estimate | None:
+        """Return the share of the losses of this kind that were taken for it."""
+        return self.over_seeds(lambda sums: _recall(sums, kind)) if self.judged(kind) >= ENOUGH else None
+
+    def judged(self, kind: int) -> int:
+        """Return how many losses of this kind were judged."""
+        return sum(sum(counts[2 * kind : 2 * kind + 2]) for counts in self.counts)
+
+    def skill(self) -> stats.Estimate | None:
+        """Return the sum of both recalls less one, which is zero for those that do not look."""
+        if min(self.judged(0), self.judged(1)) < ENOUGH:
+            return None
+        return self.over_seeds(lambda sums: _recall(sums, 0) + _recall(sums, 1) - 1)
+
+    def over_seeds(self, of: Callable[[Sequence[int]], float]) -> stats.Estimate | None:
+        """Return a function of the sums over seeds with the interval of the jackknife."""
+        columns = [sum(column) for column in zip(*self.counts, strict=True)]
+        without = (
+            [total - one for total, one in zip(columns, counts, strict=True)] for counts in self.counts
+        )
+        return stats.jackknife([of(columns), *map(of, without)])
+
+
+def _recall(sums: Sequence[int], kind: int) -> float:
+    whole = sums[2 * kind] + sums[2 * kind + 1]
+    return sums[3 * kind] / whole if whole else float("nan")
+
+
+Key: TypeAlias = tuple[Cell, str, float | None]
+
+
+def runs_of(data: pl.DataFrame) -> dict[Key, Runs]:
+    """Return the runs of every case, seeds in order."""
+    found: dict[Key, Runs] = {}
+    for row in data.sort("seed", maintain_order=True).iter_rows(named=True):
+        cell = Cell(*(row[name] for name in ("path", "buffer", "queue", "channel", "loss_rate", "load")))
+        runs = found.setdefault((cell, row["sender"], row["threshold"]), Runs([], [], []))
+        runs.goodput.append(row["goodput_bit_s"] / 1e6)
+        runs.counts.append(tuple(row[name] for name in COUNTS))
+        if row["rival_bit_s"] is not None:
+            runs.rival.append(row["rival_bit_s"] / 1e6)
+    return found
+
+
+def shown(value: stats.Estimate | None, digits: int = 2) -> str:
+    """Write a value with its interval."""
+    if value is None:
+        return "–"
+    half = value.half_width
+    mean = f"{value.mean:.{digits}f}".replace("-0.00", "0.00")
+    return mean if half is None else f"{mean} ± {half:.{digits}f}"
+
+
+def plain_of(sender: str) -> str:
+    """Return what the sender would be if it did not ask: the same recovery, every loss congestion."""
+    if sender.startswith("lda "):
+        return "lda congestion"
+    return "cubic" if sender.startswith("cubic") else PLAIN
+
+
+def hears(sender: str, cell: Cell) -> bool:
+    """Whether the sender gets any signal there: WSC hears its own link alone."""
+    return sender != "wsc" or cell.load == "uplink"
+
+
+def gain(cases: dict[Key, Runs], cell: Cell, sender: str) -> stats.Estimate | None:
+    """Return the goodput over that of the same sender that does not ask, less one, seed by seed."""
+    own, plain = (cases[cell, name, None].goodput for name in (sender, plain_of(sender)))
+    return stats.relative_difference(own, plain)
+
+
+def cost(cases: dict[Key, Runs], cell: Cell, sender: str) -> stats.Estimate | None:
+    """Return what a rival NewReno loses or wins beside this sender instead of another NewReno."""
+    return stats.relative_difference(cases[cell, sender, None].rival, cases[cell, PLAIN, None].rival)
+
+
+def percent(value: stats.Estimate | None) -> str:
+    """Write a change in per cent with its interval."""
+    if value is None:
+        return "–"
+    ends = [value.mean, value.low, value.high] if value.half_width is not None else [value.mean]
+    mean, *interval = [f"{round(100 * one):+d}" for one in ends if one is not None]
+    return f"{mean} ({' to '.join(interval)})" if interval else mean
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first column is text."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def wrap(text: str) -> str:
+    """Break the lines of a paragraph."""
+    flat = " ".join(text.split())
+    return "\n".join(textwrap.wrap(flat, 110, break_long_words=False, break_on_hyphens=False))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Results
+
+
+def main_table(cases: dict[Key, Runs], cell: Cell) -> str:
+    """Return recalls, goodput, and what the question is worth, of every sender in a cell."""
+    has_rival = cell.load == "rival"
+    head = ["sender", "overflows", "recall", "errors", "recall", "goodput (Mbit/s)", "gain (%)"]
+    rows = []
+    for sender in SENDERS:
+        runs = cases[cell, sender, None]
+        row = [f"`{sender}`"]
+        for kind in range(2):
+            if not hears(sender, cell):
+                row += [str(runs.judged(kind)), "no signal"]
+            else:
+                row += ["", ""] if sender in SILENT else [str(runs.judged(kind)), shown(runs.recall(kind))]
+        row += [shown(stats.estimate(runs.goodput))]
+        row.append("" if sender in SILENT else percent(gain(cases, cell, sender)))
+        if has_rival:
+            row.append("" if sender == PLAIN else percent(cost(cases, cell, sender)))
+        rows.append(row)
+    return table([*head, *(["rival (%)"] if has_rival else [])], rows)
+
+
+#: What is changed of the middle path beside a rival, for the table of all conditions.
+RIVAL = Cell(load="rival")
+CONDITIONS = {
+    "buffer 0.2": replace(RIVAL, buffer=0.2),
+    "middle": RIVAL,
+    "buffer 5": replace(RIVAL, buffer=5.0),
+    "1 % errors": replace(RIVAL, loss_rate=0.01),
+    "slow": replace(RIVAL, path="slow"),
+    "fast": replace(RIVAL, path="fast"),
+    "errors in bursts": replace(RIVAL, channel="bursts of 4"),
+    "CoDel": replace(RIVAL, queue="codel"),
+}
+
+
+def conditions(cases: dict[Key, Runs], of: Callable[[dict[Key, Runs], Cell, str], str]) -> str:
+    """Return something of every sender under every condition."""
+    rows = [
+        [f"`{sender}`", *(of(cases, cell, sender) for cell in CONDITIONS.values())]
+        for sender in JUDGES
+        if sender != "wsc"
+    ]
+    return table(["sender", *CONDITIONS], rows)
+
+
+def skill_of(cases: dict[Key, Runs], cell: Cell, sender: str) -> str:
+    """Write the skill of a sender in a cell."""
+    return shown(cases[cell, sender, None].skill())
+
+
+def cost_of(cases: dict[Key, Runs], cell: Cell, sender: str) -> str:
+    """Write what a rival keeps."""
+    value = cost(cases, cell, sender)
+    return "–" if value is None else f"{round(100 * value.mean):+d}{'' if value.excludes_zero() else ' ?'}"
+
+
+def curve(cases: dict[Key, Runs], cell: Cell, sender: str) -> list[tuple[float, float]]:
+    """Return a law's points as its threshold moves (overflows missed, recall of errors), and corners."""
+    points = []
+    for value in THRESHOLDS[sender][1]:
+        runs = cases[cell, sender, float(value)]
+        sums = [sum(column) for column in zip(*runs.counts, strict=True)]
+        if sum(sums[:2]) and sum(sums[2:4]):
+            points.append((1 - _recall(sums, 0), _recall(sums, 1)))
+    return [(0.0, 0.0), *sorted(points), (1.0, 1.0)]
+
+
+def area(points: Sequence[tuple[float, float]]) -> float:
+    """Return the area under a curve."""
+    return sum((x - w) * (y + z) / 2 for (w, z), (x, y) in itertools.pairwise(points))
+
+
+def areas(cases: dict[Key, Runs]) -> str:
+    """Return the areas under the curves."""
+    head = ["sender", "threshold", "values", *(LOADS[cell.load] for cell in ROC_CELLS)]
+    rows = []
+    for sender, (names, values) in THRESHOLDS.items():
+        row = [f"`{sender}`", ", ".join(f"`{name}`" for name in names), f"{values[0]:g} to {values[-1]:g}"]
+        rows.append([*row, *(f"{area(curve(cases, cell, sender)):.2f}" for cell in ROC_CELLS)])
+    return table(head, rows)
+
+
+def unhelpful(cases: dict[Key, Runs]) -> str:
+    """Return the cells in which asking is not shown to be better than a coin, or costs goodput."""
+    rows = []
+    judges = [name for name in JUDGES if name not in {f"lda {rule}" for rule in YARDSTICKS}]
+    for sender in judges:
+        known = [cell for cell in cells() if cell.loss_rate and hears(sender, cell)]
+        skills = [skill for cell in known if (skill := cases[cell, sender, None].skill())]
+        gains = [found for cell in known if (found := gain(cases, cell, sender))]
+        blind = sum(not (skill.excludes_zero() and skill.mean > 0) for skill in skills)
+        worse = sum(found.excludes_zero() and found.mean < 0 for found in gains)
+        better = sum(found.excludes_zero() and found.mean > 0 for found in gains)
+        cells_ = [f"{blind} of {len(skills)}", f"{better} of {len(gains)}", f"{worse} of {len(gains)}"]
+        rows.append([f"`{sender}`", *cells_])
+    return table(["sender", "no better than a coin", "more goodput for asking", "less"], rows)
+
+
+def findings(cases: dict[Key, Runs]) -> str:
+    """Return what the tables come to, in numbers drawn from them."""
+    ranked = [*(law for law in LAWS if law != "wsc"), *(f"lda {rule}" for rule in RULES)]
+    mixed = [cell for cell in CONDITIONS.values() if all(cases[cell, one, None].skill() for one in ranked)]
+
+    def mean_skill(sender: str) -> float:
+        found = [skill.mean for cell in mixed if (skill := cases[cell, sender, None].skill())]
+        return sum(found) / len(found)
+
+    ranked.sort(key=mean_skill, reverse=True)
+    deaf = [one for one in ranked if one not in TOLD]
+    named = ", ".join(f"`{one}` {mean_skill(one):.2f}" for one in deaf)
+    skills = (
+        f"Beside a rival, in the {len(mixed)} of {len(CONDITIONS)} conditions in which all judged enough "
+        "losses of both kinds, the mean skill (recall of congestion plus recall of errors, less one) of "
+        f"those that look at packets and ACKs alone is: {named}. The coin has {mean_skill('lda coin'):.2f}."
+    )
+    told = (
+        "Being told is not enough: of the two that the receiver's MAC tells how many frames it discarded, "
+        f"`venoplus` has {mean_skill('venoplus'):.2f} and `xjtcp` {mean_skill('xjtcp'):.2f}."
+    )
+    won = {rule: gain(cases, RIVAL, f"lda {rule}") for rule in YARDSTICKS}
+    paid = {rule: cost(cases, RIVAL, f"lda {rule}") for rule in YARDSTICKS}
+    worth = (
+        "On the middle path beside a rival the truth itself is worth "
+        f"{percent(won['oracle'])} % of goodput, a coin {percent(won['coin'])} %, and never answering a loss "
+        f"that duplicates show {percent(won['wireless'])} %. The rival gets {percent(paid['oracle'])}, "
+        f"{percent(paid['coin'])} and {percent(paid['wireless'])} %: goodput alone cannot tell a classifier "
+        "from a sender that ignores losses."
+    )
+    shared = (
+        "Where four flows alike fill the link there is nothing to gain: the oracle earns "
+        f"{percent(gain(cases, Cell(load='alike'), 'lda oracle'))} %."
+    )
+    return "\n".join(wrap(f"- {line}").replace("\n", "\n  ") for line in (skills, told, worth, shared))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Words
+
+QUESTION = """
+Some senders ask what a loss was before they answer it: an overflow of a queue, or an error of the
+channel. The network knows. Here every such sender of lasthop, and the rules of the literature under one
+answer, meet the same networks, and what each took its losses for is held against what they were. *Recall*
+of a kind is the share of its losses that were recognised; *skill* is the sum of both recalls less one
+(Youden 1950), zero for those that do not look. *Gain* is the goodput over that of the same sender that
+takes every loss for congestion: NewReno for the laws, `lda congestion`, which is SACK TCP, for the rules, and
+`cubic` (CUBIC on RACK-TLP) for `cubic filter`, which is the same with `loss_filter = 0.15`.
+*Rival* is what a NewReno on the same link gets, over what it gets beside another NewReno. Most senders know
+no more than packets and ACKs tell. `venoplus` and `xjtcp` are told how many frames the receiver's MAC has
+discarded, which is a count of the very errors; `wsc` is told by the sender's own link, and there alone."""
+
+PATHS_NAMED = ", ".join(
+    f"{name} ({path.rate} Mbit/s, {path.rtt} ms, {path.packets} packets)" for name, path in PATHS.items()
+)
+METHODS = f"""
+**Networks.** A sender, a wire of 100 Mbit/s, a router, and a last hop with a buffer, which loses packets
+of data: {PATHS_NAMED}; buffers of 0.2, 1 and 5 times what the path holds; drop-tail or CoDel; independent
+errors, or Gilbert-Elliott with four packets lost in a row in the mean; loss rates of 0.1 and 1 %, and
+none. Loads: {"; ".join(LOADS.values())}. The middle path is run in full, and from it one thing is changed
+at a time. **Replicates.** {len(SEEDS)} seeds of {DURATION_S - WARMUP_S} s after {WARMUP_S} s. Starts are
+uniform over a second and hosts take up to a millisecond for each packet, so that seeds differ without
+errors, too. Intervals are 95 %: Student's t for goodput, Fieller's for ratios, paired by seed, the
+jackknife over seeds for recalls. Counts are never pooled over buffers, loads or paths; a share of fewer
+than {ENOUGH} losses is a dash. **Verdicts.** One for each recovery and, where the law judges them, each
+timeout; the kind is that of the packet that was lost. Profile `rfc`, every sender with its defaults.
+**Yardsticks.** `lda oracle` is told the truth, `lda congestion` and `lda wireless` always say the same,
+`lda coin` tosses. All rules of `lda` answer alike: an error leaves the window, congestion halves it."""
+
+THREATS = """
+**Closed loop.** A verdict moves the window, and the window makes the next losses: two senders never judge
+the same losses, and a threshold that is moved moves the mixture with it. The curves are therefore of laws
+at work, not of a rule on fixed data. **One answer.** Rules made for TFRC or for a receiver run in a
+sender of TCP with SACK and delayed ACKs; their times come from an option that no deployed receiver sends.
+**Constants** of the rules were held against two public implementations, which disagree about ZigZag
+beyond three losses; the choice is a parameter. **Networks** are single bottlenecks that are the lossy hop
+themselves; no errors behind the bottleneck, no radio cell, no rate that varies. **Comparisons** are many:
+of hundred intervals five miss. **Steady flows**: nothing is said about short transfers."""
+
+RELATED = """
+Biaz and Vaidya (1998) held three predictors of congestion against random losses and found them hardly
+better than chance, "a negative result"; their rule of 1999 looks at the gap behind the hole. Cen, Cosman
+and Voelker (2003) compared it, its narrower form mBiaz, Spike (Tobe et al. 2000) and their own ZigZag in
+simulations of TFRC, found none best everywhere, and combined three. Barman and Matta (2002) bound what
+telling apart can gain. Fu and Liew (2003) built Veno on Vegas's backlog; Wu and Chen (2004) JTCP on
+jitter; Tsaoussidis and Badr (2000) probe after the event; Zhang and Tsaoussidis (2001) measure at the
+receiver. What is added here: one answer for all rules, truths from the network, yardsticks, intervals,
+and the cost to others. Senders of today avoid the question: BBR does not live by single losses, and ECN
+tells congestion without one."""
+
+AGAIN = f"""
+Every run is a row of [`{DATA.name}`]({DATA.name}): cell, sender, threshold, seed, goodput, the rival's, and
+the six counts of the confusion matrix, from which precision follows, too. `{COMMAND}` runs all and writes
+rows, page and figures anew; with `--page` it writes the page from the rows. The same engine gives the same
+rows to the bit."""
+
+
+def page(data: pl.DataFrame) -> str:
+    """Return the page."""
+    cases = runs_of(data)
+    alone, alike, uplink = (Cell(load=load) for load in ("alone", "alike", "uplink"))
+    blocks = [
+        "# How well senders tell losses apart",
+        f"<!-- Written by `{COMMAND}`; changes here are overwritten. -->",
+        "## The question",
+        wrap(QUESTION),
+        "## In short",
+        findings(cases),
+        "## Methods",
+        wrap(METHODS),
+        "## One link, 0.1 % of errors",
+        wrap("The middle path, a buffer of one path, independent errors. Beside a NewReno:"),
+        main_table(cases, RIVAL),
+        wrap("Four flows alike, which share what they cause:"),
+        main_table(cases, alike),
+        wrap("One flow, alone on the link; with few overflows there is little to tell apart:"),
+        main_table(cases, alone),
+        wrap("An uplink whose own link repeats each frame once and reports it, which `wsc` needs:"),
+        main_table(cases, uplink),
+        "## Skill under other conditions",
+        wrap("Beside a rival, 0.1 % of errors unless said otherwise."),
+        conditions(cases, skill_of),
+        "## What it costs others",
+        wrap(
+            "The rival's goodput, in per cent over what it has beside another NewReno; `?` where the "
+            "interval contains zero."
+        ),
+        conditions(cases, cost_of),
+        "## Thresholds",
+        wrap(
+            "Each law with its own threshold moved, on the middle path. The area under the curve is 0.5 for "
+            "a coin and 1 for an oracle; straight lines join the corners. `venoplus` "
+            "decides by thresholds here (`decide`). `tcp-real` and `wsc` have no "
+            "number of their own, and `lda mbiaz` is the point 1.25 of `lda biaz`."
+        ),
+        f"![Recall of errors against overflows missed, as thresholds move]({FIGURE.name})",
+        areas(cases),
+        "## Where asking does not help",
+        wrap(
+            "Cells with errors in which the skill is not shown to be above zero, and those in which asking "
+            "earns more, or less, than not asking. `wsc` is counted where its link reports."
+        ),
+        unhelpful(cases),
+        "## Threats to validity",
+        wrap(THREATS),
+        "## What was known",
+        wrap(RELATED),
+        "## The runs",
+        wrap(AGAIN),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def draw(data: pl.DataFrame, file: Path = FIGURE) -> None:
+    """Write the figure: curves of the thresholds."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "lasthop"
+    cases = runs_of(data)
+    figure, axes = plt.subplots(1, len(ROC_CELLS), figsize=(11, 5.2), sharex=True, sharey=True)
+    styles = itertools.cycle("osD^v<P>X*hd")
+    markers = dict(zip(THRESHOLDS, styles, strict=False))
+    for axis, cell in zip(axes, ROC_CELLS, strict=True):
+        for sender, marker in markers.items():
+            x, y = zip(*curve(cases, cell, sender)[1:-1], strict=True)
+            axis.plot(x, y, f"{marker}-", markersize=5, linewidth=1, alpha=0.8, label=sender, clip_on=False)
+        axis.plot((0, 1), (0, 1), color="0.8", linewidth=1, zorder=0)
+        axis.set(title=LOADS[cell.load], xlim=(0, 1), ylim=(0, 1), xlabel="overflows taken for errors")
+        axis.set_aspect("equal")
+    axes[0].set_ylabel("recall of errors")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=6, frameon=False)
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+    # matplotlib ends lines of paths with blanks.
+    lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+
+
+def write(data: pl.DataFrame) -> None:
+    """Write page and figure."""
+    PAGE.write_text(page(data), encoding="utf-8")
+    draw(data)
