@@ -11,6 +11,9 @@ use crate::{Report, Stack};
 /// Rounds of timeouts that an end may have at one instant. One whose timer lies in the past would never let time pass.
 const MOST_ROUNDS: u32 = 10_000;
 
+/// What an Ethernet leaves of a packet behind IP and UDP. Links that take less lose what is longer.
+pub(crate) const LONGEST: u32 = 1472;
+
 /// What a pair of stacks is made of.
 #[derive(Clone, Debug)]
 pub struct Ends {
@@ -20,6 +23,8 @@ pub struct Ends {
     pub sender: SocketAddr,
     /// Address and port of the other.
     pub receiver: SocketAddr,
+    /// The longest datagram that the path takes.
+    pub longest: u32,
     /// Randomness for the first.
     pub sender_entropy: Stream,
     /// Randomness for the second.

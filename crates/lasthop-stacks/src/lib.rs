@@ -4,8 +4,8 @@
 //! [`Run`] drives any number of connections over a [`lasthop::Network`], beside the flows that the scenario has itself.
 //! It fixes the order within an instant, catches what panics in a stack, and ends a stack that does not let time pass.
 //!
-//! [`quinn`] is QUIC by quinn-proto. Its entropy comes from the run's streams, so that one seed gives the same times,
-//! lengths and ECN bits each time; `docs/reference/stacks.md` says what differs.
+//! [`quinn`] is QUIC by quinn-proto, [`smoltcp`] TCP by smoltcp. Their entropy comes from the run's streams, so that
+//! one seed gives the same times, lengths and ECN bits each time; `docs/reference/stacks.md` says what differs.
 //!
 //! ```
 //! use lasthop::{Link, Network, Path, Time};
@@ -36,6 +36,7 @@ pub mod quinn;
 pub mod real;
 mod run;
 pub mod scenario;
+pub mod smoltcp;
 mod stack;
 
 pub use end::{Ends, Failure, Reason};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use lasthop::{Datagram, Error, HostId, Network, Results, SendError, Time, Wake};
 
-use crate::end::End;
+use crate::end::{End, LONGEST};
 use crate::{Ends, Failure, Reason, Report, Stack};
 
 /// Ports of senders and receivers. Each end has an address of its own.
@@ -78,6 +78,7 @@ impl Run {
             at: self.network.now(),
             sender: SocketAddr::new(sender, SENDER_PORT),
             receiver: SocketAddr::new(receiver, RECEIVER_PORT),
+            longest: LONGEST,
             sender_entropy: self.network.entropy(sender_host, "stack"),
             receiver_entropy: self.network.entropy(receiver_host, "stack"),
         };

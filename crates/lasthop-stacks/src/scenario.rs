@@ -23,13 +23,15 @@ use lasthop_sim::run::{Progress, Run, RunError, Within};
 use lasthop_sim::summary::Summary;
 
 use crate::controller::Ours;
-use crate::end::End;
-use crate::{Ends, Failure, Stack, quinn};
+use crate::end::{End, LONGEST};
+use crate::{Ends, Failure, Stack, quinn, smoltcp};
 
 /// Ports of receivers, and of the sender of the flow with the number 0.
 const RECEIVER_PORT: u16 = 443;
 const SENDER_PORT: u16 = 49_152;
 const SENDER_PORTS: u16 = 16_384;
+/// Headers of IPv4 and UDP.
+const DATAGRAM_HEADER: u16 = 28;
 /// Simulated time between two looks at the limits of a run, while no stack has anything to do.
 const LOOK: Span = Span::from_millis(20);
 /// Events between two looks.
@@ -77,6 +79,11 @@ pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<P
             };
             Ok(quinn::pair(&quinn::Settings { congestion, bytes }, ends))
         }
+        "smoltcp" => {
+            let congestion = smoltcp::Congestion::by_name(&config.congestion);
+            let congestion = congestion.ok_or_else(|| format!("smoltcp has no {}", config.congestion))?;
+            Ok(smoltcp::pair(&smoltcp::Settings { congestion, bytes }, ends))
+        }
         name => Err(format!("this build has no stack {name}")),
     }
 }
@@ -90,6 +97,7 @@ pub(crate) fn ends(plan: &Plan, index: usize, seed: u64, at: Time) -> Ends {
         at,
         sender: SocketAddr::new(address(flow.source as u32).into(), port),
         receiver: SocketAddr::new(address(flow.sink as u32).into(), RECEIVER_PORT),
+        longest: LONGEST,
         sender_entropy: entropy("sender"),
         receiver_entropy: entropy("receiver"),
     }
@@ -242,7 +250,7 @@ impl<'a> Driver<'a> {
         if flow.stopped {
             return Ok(());
         }
-        let ends = ends(self.plan, flow.index, seed, now);
+        let ends = Ends { longest: flow.mtu - flow.header, ..ends(self.plan, flow.index, seed, now) };
         let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends)
             .map_err(|reason| RunError::Stack { flow: plan.name.clone(), reason })?;
         flow.ends = Some([
@@ -406,7 +414,8 @@ fn send(
         stamp: now,
         extra: NONE,
         bytes: bytes as u16,
-        payload: data.len() as u16,
+        // What captures show behind headers of IP and UDP.
+        payload: (bytes as u16).saturating_sub(DATAGRAM_HEADER),
         kind: Kind::Udp,
         flags: ecn.flags(),
         note: Note::new(back, false),

@@ -4,7 +4,7 @@ use lasthop_net::trace::Recording;
 use lasthop_sim::run::{Progress, Run, RunError};
 use lasthop_sim::scenario::{Format, STACKS, Scenario};
 use lasthop_sim::summary::FlowSummary;
-use lasthop_stacks::{quinn, scenario};
+use lasthop_stacks::{quinn, scenario, smoltcp};
 
 /// 10 Mbit/s, 20 ms each way, 50 packets.
 const LINK: &str = "[topology]\nkind = \"graph\"\nnodes = [\"server\", \"phone\"]\nlinks = [{ from = \"server\", to \
@@ -30,7 +30,9 @@ fn lone(seconds: u32, keys: &str, flow: &str) -> FlowSummary {
 #[test]
 fn the_scenario_knows_what_there_is() {
     let known: Vec<_> = STACKS.iter().map(|stack| stack.name).collect();
-    assert_eq!(known, ["quinn"]);
+    assert_eq!(known, ["quinn", "smoltcp"]);
+    assert_eq!(STACKS[1].congestion, smoltcp::Congestion::ALL.map(smoltcp::Congestion::name));
+    assert_eq!(STACKS[1].congestion[0], smoltcp::Congestion::default().name());
     let mut names = STACKS[0].congestion.to_vec();
     assert_eq!(names[0], quinn::Congestion::default().name());
     names.sort_unstable();
@@ -108,6 +110,9 @@ fn what_cannot_run_is_refused_with_the_reason() {
         ("congestion = \"lasthop:veno\", beta = -1", "beta"),
         ("congestion = \"cubic\", beta = 3", "unknown key \"beta\" in stack"),
     ];
+    let smoltcp = refused("\"smoltcp:lasthop:veno\"");
+    assert!(smoltcp.contains("smoltcp takes no controllers of ours"), "{smoltcp}");
+    assert!(smoltcp.contains("choose one of its own: cubic, reno, none"), "{smoltcp}");
     for (rest, expected) in cases {
         let said = table(rest);
         assert!(said.contains(expected), "{rest}: {said}");

@@ -221,18 +221,22 @@ impl Builder {
             form["title"] = json!(one.name);
             form["description"] = json!(one.summary);
             form["properties"][stack::KEY]["enum"] = json!([one.name]);
-            let mut ours = form.clone();
+            let ours = one.takes_ours().then(|| form.clone());
             form["properties"][stack::CONGESTION]["enum"] = json!(one.congestion);
+            let of_ours = if ours.is_some() { format!("|{}.+", stack::OURS) } else { String::new() };
+            let names = one.congestion.join("|") + &of_ours;
+            forms.push(json!({
+                "type": "string",
+                "pattern": format!("^{}(:({names}))?$", one.name),
+                "description": format!("{}, for builds that have it.", one.summary),
+            }));
+            forms.push(form);
+            let Some(mut ours) = ours else { continue };
             ours["title"] = json!(format!("{} with a controller of ours", one.name));
             ours["properties"][stack::CONGESTION]["pattern"] = json!(format!("^{}", stack::OURS));
             ours["required"] = json!([stack::KEY, stack::CONGESTION]);
             ours["additionalProperties"] = json!({ "type": ["number", "boolean", "string", "object"] });
-            let short = json!({
-                "type": "string",
-                "pattern": format!("^{}(:({}|{}.+))?$", one.name, one.congestion.join("|"), stack::OURS),
-                "description": format!("{}, for builds that have it.", one.summary),
-            });
-            forms.extend([short, form, ours]);
+            forms.push(ours);
         }
         json!({ "title": TRANSPORT.title, "description": TRANSPORT.doc, "anyOf": forms })
     }

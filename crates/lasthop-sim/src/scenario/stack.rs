@@ -31,21 +31,44 @@ pub struct Stack {
     pub summary: &'static str,
     /// The names of its own controllers. The first is its default.
     pub congestion: &'static [&'static str],
-    /// What it tells a controller of ours.
-    tells: Needs,
-    /// What a law may need and it does not tell, by the name of the need, and why.
-    lacks: &'static [(&'static str, &'static str)],
-    /// Headers below it: IP and UDP.
+    /// How it drives a controller of ours, if it can.
+    hook: Option<Hook>,
+    /// Headers below it: IP and UDP, or none if it writes them itself.
     header: u32,
     /// Its longest datagram.
     payload: u32,
 }
 
+/// How a stack drives controllers of ours.
+#[derive(Debug)]
+struct Hook {
+    /// What it tells them.
+    tells: Needs,
+    /// What a law may need and it does not tell, by the name of the need, and why.
+    lacks: &'static [(&'static str, &'static str)],
+}
+
 /// Every stack.
-pub const STACKS: &[Stack] = &[Stack {
-    name: "quinn",
-    summary: "QUIC by quinn, a real stack (Rust), set up by TLS 1.3",
-    congestion: &["cubic", "newreno", "bbr"],
+pub const STACKS: &[Stack] = &[
+    Stack {
+        name: "quinn",
+        summary: "QUIC by quinn, a real stack (Rust), set up by TLS 1.3",
+        congestion: &["cubic", "newreno", "bbr"],
+        hook: Some(QUINN),
+        header: 28,
+        payload: 1452,
+    },
+    Stack {
+        name: "smoltcp",
+        summary: "TCP by smoltcp, a real stack (Rust) of small devices",
+        congestion: &["cubic", "reno", "none"],
+        hook: None,
+        header: 0,
+        payload: 1500,
+    },
+];
+
+const QUINN: Hook = Hook {
     tells: Needs {
         arrivals: true,
         rate: false,
@@ -76,9 +99,7 @@ pub const STACKS: &[Stack] = &[Stack {
         ("history", "it is given no history of the path"),
         ("truth", "what a loss was is known to the network only"),
     ],
-    header: 28,
-    payload: 1452,
-}];
+};
 
 impl Stack {
     /// The controller of ours called `name` as this stack drives it, with the parameters it has unless told otherwise.
@@ -97,12 +118,20 @@ impl Stack {
 
     /// Why it cannot drive a controller with these parameters.
     fn refusal(&self, config: &ControllerConfig) -> Option<String> {
-        let unmet = config.needs().unmet(self.tells);
+        let Some(hook) = &self.hook else {
+            return Some(format!("{} takes no controllers of ours", self.name));
+        };
+        let unmet = config.needs().unmet(hook.tells);
         let reason_of =
-            |need| self.lacks.iter().find(|(name, _)| *name == need).map_or(need, |&(_, why)| why);
+            |need| hook.lacks.iter().find(|(name, _)| *name == need).map_or(need, |&(_, why)| why);
         let reasons: Vec<&str> = unmet.into_iter().map(reason_of).collect();
         (!reasons.is_empty())
             .then(|| format!("{} cannot run in {}: {}", config.name(), self.name, reasons.join("; ")))
+    }
+
+    /// Whether it can drive any of ours.
+    pub(super) fn takes_ours(&self) -> bool {
+        self.hook.is_some()
     }
 
     /// Every congestion control that a scenario may name for it.
@@ -211,7 +240,12 @@ fn with_congestion(
     }
     if let Some(message) = stack.refusal(&controller) {
         let able: Vec<_> = stack.controllers().map(|config| config.name()).collect();
-        return Err(source.error(&node.place, message, &format!("these run in it: {}", able.join(", "))));
+        let remedy = if able.is_empty() {
+            format!("choose one of its own: {}", stack.congestion.join(", "))
+        } else {
+            format!("these run in it: {}", able.join(", "))
+        };
+        return Err(source.error(&node.place, message, &remedy));
     }
     Ok(config(stack, name, Some(controller)))
 }
@@ -251,8 +285,9 @@ mod tests {
             classifies: true,
         };
         for stack in STACKS {
-            let lacking: Vec<_> = stack.lacks.iter().map(|(need, _)| *need).collect();
-            assert_eq!(all.unmet(stack.tells), lacking, "{}", stack.name);
+            let Some(hook) = &stack.hook else { continue };
+            let lacking: Vec<_> = hook.lacks.iter().map(|(need, _)| *need).collect();
+            assert_eq!(all.unmet(hook.tells), lacking, "{}", stack.name);
         }
     }
 
@@ -269,6 +304,8 @@ mod tests {
         );
         assert_eq!(refused("jtcp"), "jtcp cannot run in quinn: QUIC does not carry times of arrival");
         assert!(refused("renno").contains("there is no controller renno"));
+        let smoltcp = STACKS.iter().find(|stack| stack.name == "smoltcp").unwrap();
+        assert_eq!(smoltcp.controller("reno").unwrap_err(), "smoltcp takes no controllers of ours");
         let able = quinn.controllers().count();
         let refusals = ControllerConfig::NAMES.iter().filter(|name| quinn.controller(name).is_err()).count();
         assert_eq!(able + refusals, ControllerConfig::NAMES.len());
