@@ -488,7 +488,13 @@ def _grouped_table(
 
 
 #: What only some flows have, by its group of columns: the title of its table.
-PARTS = {"realtime": "real-time", "player": "video on demand", "web": "web pages", "voice": "calls"}
+PARTS = {
+    "realtime": "real-time",
+    "player": "video on demand",
+    "web": "web pages",
+    "voice": "calls",
+    "class": "flows of a class",
+}
 
 
 def _part_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]:

@@ -350,6 +350,22 @@ impl PacketArena {
         self.free = index;
     }
 
+    /// How many packets there were at most.
+    pub fn most(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// The packets that are there.
+    pub fn iter(&self) -> impl Iterator<Item = &Packet> {
+        let mut taken = vec![true; self.packets.len()];
+        let mut free = self.free;
+        while free != NONE {
+            taken[free as usize] = false;
+            free = self.get(free).wait.next;
+        }
+        self.packets.iter().zip(taken).filter_map(|(packet, taken)| taken.then_some(packet))
+    }
+
     /// Addresses on each page that packets lie on.
     pub fn pages(&self) -> impl Iterator<Item = usize> {
         pages_of(&self.packets)
@@ -381,6 +397,8 @@ mod tests {
         arena.remove(first);
         assert_eq!(arena.insert(Packet { seq: 3, ..Packet::default() }), first);
         assert_eq!((arena.get(first).seq, arena.get(second).seq), (3, 2));
+        arena.remove(second);
+        assert_eq!(arena.iter().map(|packet| packet.seq).collect::<Vec<_>>(), [3]);
     }
 
     #[test]

@@ -46,6 +46,12 @@ pub enum PlanError {
         /// What to do.
         remedy: &'static str,
     },
+    /// Flows that are told by class.
+    #[error("flow {flow:?} has results by class, which only simulated flows can have: leave out results")]
+    Class {
+        /// Its name.
+        flow: String,
+    },
     /// No host.
     #[error("the scenario has no flows, so there are no hosts between which packets could run: add one")]
     NoFlows,
@@ -293,6 +299,7 @@ fn outside(flow: &FlowPlan, index: usize) -> FlowPlan {
         realtime: None,
         relay: None,
         exchange: None,
+        class: None,
         ..flow.clone()
     }
 }
@@ -315,6 +322,9 @@ fn without_answers(link: &LinkPlan) -> LinkPlan {
 
 /// Refuses helpers whose packets no real host understands.
 fn check_helpers(scenario: &Plan) -> Result<(), PlanError> {
+    if let Some(class) = scenario.flows.iter().find(|flow| flow.class.is_some()) {
+        return Err(PlanError::Class { flow: class.name.clone() });
+    }
     for link in &scenario.links {
         let refuse = |helper| Err(PlanError::Helper { link: link.name.clone(), helper });
         for side in [&link.forward, &link.reverse] {

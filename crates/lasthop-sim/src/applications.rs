@@ -3,7 +3,7 @@
 //! Parts of the rows and sums of [`crate::summary`], which fills them in.
 
 use lasthop_core::time::{Span, Time};
-use lasthop_net::measure::{FlowStats, Window};
+use lasthop_net::measure::{ClassStats, FlowStats, Window};
 use lasthop_net::plan::FlowPlan;
 use lasthop_net::traffic::player::{Screen, Viewing};
 use lasthop_net::traffic::voice::{self, CallQuality};
@@ -57,6 +57,36 @@ columns! {
         completion_p95_s: Option<f64> = About::new("s", "p95 completion time").lower();
         /// 99th percentile, likewise
         completion_p99_s: Option<f64> = About::new("s", "p99 completion time").lower();
+    }
+}
+
+columns! {
+    /// Flows of a class, of which one row tells.
+    #[derive(Clone, Debug)]
+    pub struct ClassSummary {
+        /// flows that arrived
+        flows: u64 = About::new("", "flows").sum().shown("flows");
+        /// transfers that finished
+        finished: u64 = About::new("", "finished").higher().sum().part_of("class_flows").shown("finished");
+        /// median of the completion times of all transfers; null if it falls among those that did not finish
+        completion_p50_s: Option<f64> = About::new("s", "median completion time").lower().mean().shown("median");
+        /// 95th percentile (nearest rank), likewise
+        completion_p95_s: Option<f64> = About::new("s", "p95 completion time").lower().mean().shown("p95");
+        /// 99th percentile, likewise
+        completion_p99_s: Option<f64> = About::new("s", "p99 completion time").lower().mean().shown("p99");
+    }
+}
+
+impl ClassSummary {
+    pub(crate) fn new(class: &ClassStats) -> ClassSummary {
+        let all = Times::new(class.transfers.iter().map(|transfer| transfer.1).collect());
+        ClassSummary {
+            flows: class.flows,
+            finished: all.finished(),
+            completion_p50_s: all.percentile(50),
+            completion_p95_s: all.percentile(95),
+            completion_p99_s: all.percentile(99),
+        }
     }
 }
 

@@ -67,6 +67,14 @@ pub enum RunError {
         /// The congestion control.
         algorithm: String,
     },
+    /// A recording of flows that are told by class.
+    #[error(
+        "flow {flow:?} has results by class, and a recording tells of every flow: record nothing, or leave out results"
+    )]
+    ToldByClass {
+        /// Its name.
+        flow: String,
+    },
     /// A flow that needs a stack of others.
     #[error(
         "flow {flow:?} has the transport {transport}, a real stack, which this build does not have: build lasthop from \
@@ -210,7 +218,7 @@ pub fn run_into(
     }) {
         return Err(RunError::NeedsStack { flow: flow.name.clone(), transport: config.name.clone() });
     }
-    let limits = Within::new(plan, progress)?;
+    let limits = Within::new(plan, recording, progress)?;
     let mut world = World::evaluated(plan, seed, recording, evaluation);
     let set_up = limits.elapsed();
     world.run(|world| limits.check(world, sink))?;
@@ -227,9 +235,12 @@ pub struct Within<'a> {
 }
 
 impl<'a> Within<'a> {
-    /// The run begins now. An error says that a flow needs a kernel.
-    pub fn new(plan: &'a Plan, progress: &'a Progress) -> Result<Within<'a>, RunError> {
+    /// The run begins now. An error says that a flow needs a kernel, or that flows to be recorded are told by class.
+    pub fn new(plan: &'a Plan, recording: Recording, progress: &'a Progress) -> Result<Within<'a>, RunError> {
         for flow in &plan.flows {
+            if recording != Recording::default() && flow.class.is_some() {
+                return Err(RunError::ToldByClass { flow: flow.name.clone() });
+            }
             if let Transport::Tcp(config) = &flow.transport
                 && let Some(algorithm) = config.kernel()
             {

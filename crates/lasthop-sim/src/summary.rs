@@ -12,7 +12,7 @@ use lasthop_core::time::Span;
 use lasthop_net::device::wlan::counters::RadioStats;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::link::Link;
-use lasthop_net::measure::FlowStats;
+use lasthop_net::measure::{ClassStats, FlowStats};
 use lasthop_net::network::Network;
 use lasthop_net::network::truth::Verdicts;
 use lasthop_net::plan::{FlowPlan, Plan, Start, Transport};
@@ -24,7 +24,7 @@ use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::world::{Sent, World};
 use serde::{Serialize, Serializer};
 
-pub use crate::applications::{PlayerSummary, SizeClass, VoiceSummary, WebSummary};
+pub use crate::applications::{ClassSummary, PlayerSummary, SizeClass, VoiceSummary, WebSummary};
 use crate::applications::{Times, pages_within};
 pub use crate::call::CallSummary;
 use crate::columns;
@@ -300,6 +300,10 @@ columns! {
         loss_event_rate: Option<f64> = About::share("loss event rate").mean();
         /// packets that a rate-based sender dropped itself: past their deadline, or its queue was full
         expired_packets: u64 = About::new("packets", "expired packets").lower().sum();
+        /// The flows for which the row stands, if it is of a class (`results`). Then what it says of counts is their
+        /// sum, and all else the mean over those of them that have it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        class: Option<Box<ClassSummary>> = About::group("class_{}", "class: {}");
         /// The pages, if the flow is web traffic. Then what the row says of packets, losses, retransmissions and
         /// timeouts is of all connections of the browser and of both their directions, what it says of bytes is of all
         /// answers, and RTT and delays are those of answers over the first connection.
@@ -694,6 +698,9 @@ impl Summary {
             .enumerate()
             .filter(|(_, ((flow, _), _))| flow.has_row())
             .map(|(index, ((flow, stats), (sender, sent)))| {
+                if let Some(class) = world.class_of(index) {
+                    return FlowSummary::of_class(flow, class, measured);
+                }
                 let mut summary = FlowSummary::new(flow, stats, sender, sent, measured);
                 summary.join_halves(plan, world, index, measured);
                 summary.join_connections(plan, world, index, measured);
@@ -747,7 +754,7 @@ impl Summary {
             drawn: RunDraws(plan.drawn.run.clone()),
             ..Totals::default()
         };
-        totals.add_up(plan, &flows);
+        totals.add_up(plan, &flows, world);
         totals.count_pages(world, flows.len());
         Summary {
             seed,
@@ -769,11 +776,11 @@ impl Summary {
 impl Totals {
     /// Fills in what is made of the rows of the flows alone; `flows` are those of the plan that are no halves of split
     /// connections.
-    pub fn add_up(&mut self, plan: &Plan, flows: &[FlowSummary]) {
+    fn add_up(&mut self, plan: &Plan, flows: &[FlowSummary], world: &World) {
         self.goodput_bit_s = flows.iter().map(|flow| flow.goodput_bit_s).sum();
         self.throughput_bit_s = flows.iter().map(|flow| flow.throughput_bit_s).sum();
-        self.jain_index = fairness(plan, flows);
-        let transfers = transfers(plan, flows);
+        self.jain_index = fairness(plan, flows, world);
+        let transfers = transfers(plan, flows, world);
         if !transfers.is_empty() {
             let all = Times::new(transfers.iter().map(|transfer| transfer.1).collect());
             self.transfers = Some(all.count());
@@ -840,12 +847,7 @@ impl FlowSummary {
         let completed = report.completed.filter(|_| flow.traffic.offered().is_bounded());
         FlowSummary {
             name: flow.name.clone(),
-            transport: match &flow.transport {
-                Transport::Tcp(config) => config.name.clone(),
-                Transport::Udp(_) => "udp".to_owned(),
-                Transport::Rate(config) => config.protocol.name().to_owned(),
-                Transport::Outside(config) => config.name.clone(),
-            },
+            transport: transport_of(flow),
             goodput_bit_s: per_second(stats.bytes_delivered),
             throughput_bit_s: per_second(stats.bytes_received),
             bytes_delivered: stats.bytes_delivered,
@@ -871,6 +873,7 @@ impl FlowSummary {
             jitter_s: stats.jitter.mean_seconds(),
             jitter_rfc3550_s: stats.jitter.rfc3550_seconds(),
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
+            class: None,
             call: None,
             realtime: None,
             split: None,
@@ -889,7 +892,71 @@ impl FlowSummary {
     }
 }
 
+/// What the transport of a flow is called.
+fn transport_of(flow: &FlowPlan) -> String {
+    match &flow.transport {
+        Transport::Tcp(config) => config.name.clone(),
+        Transport::Udp(_) => "udp".to_owned(),
+        Transport::Rate(config) => config.protocol.name().to_owned(),
+        Transport::Outside(config) => config.name.clone(),
+    }
+}
+
 impl FlowSummary {
+    /// The row of a class.
+    fn of_class(flow: &FlowPlan, class: &ClassStats, measured: Span) -> FlowSummary {
+        let per_second = |bytes: u64| bytes as f64 * 8.0 / measured.seconds();
+        let slow_reader = matches!(&flow.transport, Transport::Tcp(config) if config.reader.is_some());
+        let (rtt, delay) = (
+            class.rtt.percentiles.map(|mean| mean.value()),
+            class.delay.percentiles.map(|mean| mean.value()),
+        );
+        FlowSummary {
+            name: flow.name.clone(),
+            transport: transport_of(flow),
+            goodput_bit_s: per_second(class.bytes_delivered),
+            throughput_bit_s: per_second(class.bytes_received),
+            bytes_delivered: class.bytes_delivered,
+            packets_sent: class.packets_sent,
+            acks_sent: class.acks_sent,
+            packets_lost: Causes(class.lost),
+            acks_lost: Causes(class.acks_lost),
+            retransmitted_packets: class.retransmitted,
+            timeouts: class.timeouts,
+            fast_recoveries: class.fast_recoveries,
+            loss_verdicts: class.verdicts.as_ref().map(LossVerdicts::new),
+            undone_reductions: class.undone_reductions,
+            zero_windows: slow_reader.then_some(class.zero_windows),
+            zero_window_s: slow_reader.then(|| Span(class.zero_window_time).seconds()),
+            rtt_mean_s: class.rtt.mean.value(),
+            rtt_p50_s: rtt[0],
+            rtt_p95_s: rtt[1],
+            rtt_p99_s: rtt[2],
+            delay_mean_s: class.delay.mean.value(),
+            delay_p50_s: delay[0],
+            delay_p95_s: delay[1],
+            delay_p99_s: delay[2],
+            jitter_s: class.jitter.value(),
+            jitter_rfc3550_s: class.jitter_rfc3550.value(),
+            start_s: class.start.value(),
+            class: Some(Box::new(ClassSummary::new(class))),
+            call: None,
+            realtime: None,
+            split: None,
+            voice: None,
+            player: None,
+            web: None,
+            history_samples: None,
+            drawn: FlowDraws::default(),
+            completion_s: class.completion.value(),
+            transfer_bytes: class.length.value().map(|bytes| bytes.round() as u64),
+            reset_s: class.reset.value(),
+            allowed_rate_bit_s: class.allowed_rate.value().map(|rate| rate * 8.0),
+            loss_event_rate: class.loss_event_rate.value(),
+            expired_packets: class.expired,
+        }
+    }
+
     /// Takes what the halves of a split connection behind the one with the number `first` say.
     fn join_halves(&mut self, plan: &Plan, world: &World, first: usize, measured: Span) {
         let mut halves = Vec::new();
@@ -1085,14 +1152,17 @@ fn tell_shared_queues_once(links: &mut [LinkSummary], network: &Network, measure
 }
 
 /// Lengths and completion times of the flows whose traffic has an end. `flows` are those of the plan that have a row.
-fn transfers(plan: &Plan, flows: &[FlowSummary]) -> Vec<(u64, Option<f64>)> {
+fn transfers(plan: &Plan, flows: &[FlowSummary], world: &World) -> Vec<(u64, Option<f64>)> {
     let planned = plan.flows.iter().filter(|flow| flow.has_row());
+    let classes = (0..flows.len()).filter_map(|index| world.class_of(index));
     // A flow that would have arrived after the end took no part.
     let took_part =
         |flow: &FlowPlan, row: &FlowSummary| !matches!(flow.start, Start::After(_)) || row.start_s.is_some();
-    (planned.zip(flows))
+    let alone = (planned.zip(flows)).filter(|(_, row)| row.class.is_none());
+    alone
         .filter(|(flow, row)| flow.traffic.offered().is_bounded() && took_part(flow, row))
         .map(|(_, row)| (row.transfer_bytes.unwrap_or(0), row.completion_s))
+        .chain(classes.flat_map(|class| class.transfers.iter().copied()))
         .collect()
 }
 
@@ -1105,21 +1175,38 @@ fn kind_of(flow: &FlowPlan) -> Option<(bool, Likeness, Option<u64>)> {
 
 /// Jain's index of the goodput of the flows of a plan (`flows`: without halves of split connections), if all are of
 /// one kind.
-pub fn fairness(plan: &Plan, flows: &[FlowSummary]) -> Option<f64> {
+fn fairness(plan: &Plan, flows: &[FlowSummary], world: &World) -> Option<f64> {
     let kinds: Vec<_> = plan.flows.iter().filter(|flow| flow.has_row()).map(kind_of).collect();
     let is_one_kind =
         kinds.first().is_none_or(Option::is_some) && kinds.windows(2).all(|pair| pair[0] == pair[1]);
     if kinds.len() != flows.len() || !is_one_kind {
         return None;
     }
-    jain_index(&flows.iter().map(|flow| flow.goodput_bit_s).collect::<Vec<_>>())
+    // By class: as if each of its flows had a row.
+    let mut all = (0.0, 0.0, 0);
+    for (index, (flow, row)) in plan.flows.iter().zip(flows).enumerate() {
+        let (squares, count) = match (&flow.class, world.class_of(index)) {
+            (Some(plan), Some(class)) if class.bytes_delivered > 0 => {
+                let per_byte = row.goodput_bit_s / class.bytes_delivered as f64;
+                (class.squares * per_byte * per_byte, plan.count)
+            }
+            (Some(plan), _) => (0.0, plan.count),
+            _ => (row.goodput_bit_s.powi(2), 1),
+        };
+        all = (all.0 + row.goodput_bit_s, all.1 + squares, all.2 + count);
+    }
+    index_of(all)
 }
 
 /// Jain's fairness index (Jain, Chiu & Hawe 1984); of nothing there is none.
 pub fn jain_index(values: &[f64]) -> Option<f64> {
-    let sum: f64 = values.iter().sum();
-    let squares: f64 = values.iter().map(|value| value * value).sum();
-    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+    let squares = values.iter().map(|value| value * value).sum();
+    index_of((values.iter().sum(), squares, values.len() as u64))
+}
+
+/// The same of `count` values, by their sum and the sum of their squares.
+fn index_of((sum, squares, count): (f64, f64, u64)) -> Option<f64> {
+    (squares > 0.0).then(|| sum * sum / (count as f64 * squares))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub fn run_into(
     if plan.flows.iter().all(|flow| flow.transport.stack().is_none()) {
         return lasthop_sim::run::run_into(plan, seed, (recording, evaluation), sink, progress);
     }
-    let within = Within::new(plan, progress)?;
+    let within = Within::new(plan, recording, progress)?;
     let mut world = World::evaluated(plan, seed, recording, Evaluation::Clocked);
     world.track_tickets();
     let set_up = within.elapsed();

@@ -21,6 +21,14 @@ pub enum Error {
         /// The transport.
         transport: String,
     },
+    /// Flows of the scenario are told by class, and those of programs join one by one.
+    #[error(
+        "flow {flow:?} has results by class, which a network in a program cannot tell: leave results out"
+    )]
+    Class {
+        /// Its name.
+        flow: String,
+    },
     /// No node has this name.
     #[error("the scenario has no node {name:?}: it has {known}")]
     NoNode {

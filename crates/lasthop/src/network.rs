@@ -255,6 +255,9 @@ impl Network {
 
     fn of_plan(plan: Plan, seed: u64) -> Result<Network, Error> {
         for flow in &plan.flows {
+            if flow.class.is_some() {
+                return Err(Error::Class { flow: flow.name.clone() });
+            }
             let transport = match &flow.transport {
                 Transport::Outside(config) => config.name.clone(),
                 Transport::Tcp(config) if config.kernel().is_some() => config.name.clone(),
@@ -411,6 +414,7 @@ impl Network {
             reroutes: Vec::new(),
             relay: None,
             exchange: None,
+            class: None,
             dscp: 0,
         });
         let joined = (first != last).then(|| self.world.add_flow(&self.plan, self.seed)).flatten();

@@ -48,6 +48,11 @@ impl Queued {
         self.watched = true;
     }
 
+    /// See [`Waiting::rename_flow`].
+    pub(crate) fn rename_flow(&mut self, flow: u32, name: u32) {
+        self.waiting.rename_flow(flow, name);
+    }
+
     /// Starts transmitting, if the transmitter is free and a packet waits.
     fn run(&mut self, cx: &mut Cx<'_>) {
         while self.free_at <= cx.now && self.waiting.packets() > 0 {

@@ -12,8 +12,10 @@ use crate::plan::Percentiles;
 use crate::realtime::Realtime;
 use crate::trace::{Bins, flow_column};
 
+mod class;
 mod durations;
 
+pub use class::{ClassStats, Mean, Means};
 pub use durations::Durations;
 
 /// The measurement window `[from, to)`.

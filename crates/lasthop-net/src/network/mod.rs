@@ -10,6 +10,7 @@
 pub(crate) mod extras;
 mod growth;
 mod path;
+mod places;
 mod prepare;
 mod record;
 mod reroute;
@@ -47,6 +48,8 @@ pub(crate) use reroute::Paths;
 
 /// Kinds of events beside the arrivals of packets.
 pub(crate) mod event_kind {
+    /// A flow of a class arrives, or the class stops.
+    pub(crate) const CLASS: u32 = 0;
     /// A sender's timer.
     pub(crate) const SENDER: u32 = 1;
     /// A receiver's timer.
@@ -565,7 +568,8 @@ impl Network {
     fn enter_device(&mut self, port: u32, index: u32, hop: u32, now: Time) {
         let (device, port) = self.ports[port as usize];
         let flow = self.hops[hop as usize].flow();
-        let packet = self.packets.get(index);
+        let packet = self.packets.get_mut(index);
+        packet.wait.hop = hop;
         let (bytes, ecn) = (packet.bytes, Ecn::of(packet.flags));
         let mut parcel = Parcel { packet: index, hop, flow, bytes, ecn, ahead: false, since: now };
         if self.devices[device as usize].device.is_head() {

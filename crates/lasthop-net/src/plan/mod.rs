@@ -169,6 +169,19 @@ pub struct FlowPlan {
     pub relay: Option<Relay>,
     /// It is a direction of a connection over which a client asks and a server answers.
     pub exchange: Option<Exchange>,
+    /// It stands for many flows that come and go, of which results tell as one.
+    pub class: Option<Arc<ClassPlan>>,
+}
+
+/// Flows of one class: those that one [`FlowPlan`] stands for, whose arrivals it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassPlan {
+    /// How many there are, more than one.
+    pub count: u64,
+    /// How many flows of its name come before them, as their numbers count.
+    pub before: u64,
+    /// Sources and sinks that they take in turn.
+    pub hosts: Vec<(usize, usize)>,
 }
 
 impl FlowPlan {

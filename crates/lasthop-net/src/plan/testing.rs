@@ -32,6 +32,7 @@ fn flow(source: usize, sink: usize, transport: Transport, start: Start) -> FlowP
         reroutes: Vec::new(),
         relay: None,
         exchange: None,
+        class: None,
     }
 }
 

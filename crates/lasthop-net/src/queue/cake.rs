@@ -345,6 +345,11 @@ impl Queues {
         self.known = known.clone();
     }
 
+    /// The same, to be changed.
+    pub(super) fn known(&mut self) -> &mut KnownFlows {
+        &mut self.known
+    }
+
     /// When the shaper lets the next packet go.
     #[inline]
     pub(super) fn ready(&self) -> Time {

@@ -129,6 +129,11 @@ impl<C: Control> FairQueues<C> {
         self.known = known.clone();
     }
 
+    /// The same, to be changed.
+    pub(super) fn known(&mut self) -> &mut KnownFlows {
+        &mut self.known
+    }
+
     /// The queue of a flow. A flow stands for addresses, ports and protocol (§4.1.1).
     pub(super) fn queue_of(&mut self, flow: u32) -> u32 {
         let name = self.known.name(flow);

@@ -154,6 +154,18 @@ impl KnownFlows {
         self.names.get(flow as usize).copied().unwrap_or(flow)
     }
 
+    /// The number made of its name is another from now on.
+    pub(crate) fn rename(&mut self, flow: u32, name: u32) {
+        Arc::make_mut(&mut self.names)[flow as usize] = name;
+    }
+
+    /// Adds `count` flows whose packets say what those of this one say.
+    pub(crate) fn add_like(&mut self, flow: usize, count: usize) {
+        let (name, header) = (self.names[flow], self.headers[flow]);
+        self.names = self.names.iter().copied().chain(std::iter::repeat_n(name, count)).collect();
+        self.headers = self.headers.iter().copied().chain(std::iter::repeat_n(header, count)).collect();
+    }
+
     #[inline]
     fn header(&self, flow: u32) -> FlowHeader {
         self.headers.get(flow as usize).copied().unwrap_or_default()
@@ -416,6 +428,17 @@ impl Waiting {
             Ordered::Cake(queues) => queues.know_flows(known),
             _ => {}
         }
+    }
+
+    /// A flow has another name from now on: what goes by its number is another flow.
+    pub(crate) fn rename_flow(&mut self, flow: u32, name: u32) {
+        let known = match &mut self.rest {
+            Ordered::FqCoDel(queues) => queues.known(),
+            Ordered::FqPie(queues) => queues.known(),
+            Ordered::Cake(queues) => queues.known(),
+            _ => return,
+        };
+        known.rename(flow, name);
     }
 
     /// What an arriving packet finds: those that wait, and the one of this many bytes that is being

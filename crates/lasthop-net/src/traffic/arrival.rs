@@ -94,7 +94,8 @@ pub fn starts(flows: &[FlowPlan], seed: u64) -> Vec<Time> {
 }
 
 /// A stream of arrivals so far.
-struct Process {
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
     stream: Stream,
     arrivals: Arrivals,
     /// How many came.
@@ -114,7 +115,20 @@ impl Process {
         Process { stream, arrivals: arrivals.clone(), number: 0, elapsed: 0.0, left: 0.0 }
     }
 
-    fn next(&mut self) -> Time {
+    /// That of the flow at `index`, of its own.
+    pub(crate) fn of(flows: &[FlowPlan], index: usize, seed: u64) -> Option<Process> {
+        let after = |flow: &FlowPlan| {
+            if let Start::After(arrivals) = &flow.start { Some(Arc::clone(arrivals)) } else { None }
+        };
+        let own = after(&flows[index])?;
+        let mut namesakes: Vec<_> = flows[..index].iter().filter_map(after).collect();
+        namesakes.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let before = namesakes.iter().filter(|other| other.name == own.name).count();
+        Some(Process::new(&own, before + 1, seed))
+    }
+
+    /// When the next flow arrives.
+    pub(crate) fn next(&mut self) -> Time {
         let from = self.arrivals.from;
         match self.arrivals.spacing {
             Spacing::Equal(gap) => self.elapsed = gap * self.number as f64,

@@ -3,6 +3,7 @@
 //! `lasthop-sim` builds a world from a plan, runs it and reads the measurements.
 
 mod ahead;
+mod classes;
 mod exchange;
 mod outside;
 mod processing;
@@ -17,6 +18,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
+use classes::Classes;
 use exchange::Exchanges;
 use processing::Processing;
 use relay::Relays;
@@ -170,6 +172,8 @@ pub struct World {
     relays: Relays,
     /// Clients and servers.
     exchanges: Exchanges,
+    /// Flows that come and go.
+    classes: Classes,
 }
 
 /// What a flow's transport handed to the network.
@@ -330,6 +334,9 @@ impl World {
     /// The same with a choice of how links and receivers are evaluated; what happens is the same.
     #[expect(clippy::too_many_lines, reason = "one part after the other, in the order of their streams")]
     pub fn evaluated(plan: &Plan, seed: u64, recording: Recording, evaluation: Evaluation) -> World {
+        let planned = plan.flows.len();
+        let with_places = classes::with_places(plan);
+        let plan: &Plan = &with_places;
         let clocked = (evaluation != Evaluation::Eager, evaluation == Evaluation::Open);
         let end = Time::ZERO + plan.duration;
         let window = Window { from: Time::ZERO + plan.warmup, to: end };
@@ -368,6 +375,7 @@ impl World {
             clocked,
         );
         let starts = arrival::starts(&plan.flows, seed);
+        let mut classes = Classes::of(plan, planned, seed);
         for ((flow, start), index) in plan.flows.iter().zip(starts).zip(0u32..) {
             if let Transport::Tcp(config) = &flow.transport
                 && config.needs().classifies
@@ -388,6 +396,10 @@ impl World {
                     let events = own_link_events(&network, plan, seed, last, (&journeys, flow.sink));
                     network.watch_link(relay.of as u32, Mobility::CLOSES_WINDOW, events);
                 }
+                continue;
+            }
+            if flow.class.is_some() {
+                classes.open(index as usize, &mut network);
                 continue;
             }
             if let Some(part) = flow.exchange {
@@ -434,6 +446,7 @@ impl World {
             ahead: Ahead::of(plan.flows.len()),
             relays: Relays::default(),
             exchanges: Exchanges::default(),
+            classes,
         };
         world.join_halves(plan, &paths);
         world.join_exchanges(plan, seed);
@@ -499,6 +512,7 @@ impl World {
         self.close_connections();
         self.close_halves();
         self.network.close_ledger();
+        self.close_classes();
         // Results take room as well: what only goes on with the run is given back before they are made.
         self.senders.iter_mut().filter_map(Endpoint::tcp_sender_mut).for_each(TcpSender::forget_outstanding);
         self.finished = true;
@@ -585,16 +599,8 @@ impl World {
             }
             event_kind::RECEIVER => self.network.on_receiver_timer(index as u32, self.now),
             event_kind::TRAFFIC => self.on_traffic(index),
-            event_kind::STOP => {
-                self.stopped[index] = true;
-                let cut_short = !self.sources[index].is_exhausted();
-                self.with_sender(index, |sender, now, port| {
-                    if cut_short {
-                        sender.withdraw();
-                    }
-                    sender.on_close(true, now, port);
-                });
-            }
+            event_kind::STOP => self.on_stop(index),
+            event_kind::CLASS => self.on_class(index),
             event_kind::SAMPLE => {
                 self.samples += 1;
                 self.sample();
@@ -741,6 +747,18 @@ impl World {
         if let Some(next) = next {
             self.network.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
         }
+    }
+
+    /// The application of `flow` stops.
+    fn on_stop(&mut self, flow: usize) {
+        self.stopped[flow] = true;
+        let cut_short = !self.sources[flow].is_exhausted();
+        self.with_sender(flow, |sender, now, port| {
+            if cut_short {
+                sender.withdraw();
+            }
+            sender.on_close(true, now, port);
+        });
     }
 
     /// Samples every sender for the time series.

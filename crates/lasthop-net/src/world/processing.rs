@@ -26,12 +26,16 @@ impl Processing {
         if longest == Span::ZERO {
             return Vec::new();
         }
-        let host = |(flow, sender): (&FlowPlan, &mut Endpoint)| {
-            let stream = Stream::new(seed, &format!("processing time of {}", flow.name));
-            let own = sender.take_time(stream.clone(), longest);
-            (!own).then_some(Processing { stream, longest, left: Time::ZERO })
-        };
+        let host =
+            |(flow, sender): (&FlowPlan, &mut Endpoint)| Processing::new(&flow.name, seed, longest, sender);
         plan.flows.iter().zip(senders).map(host).collect()
+    }
+
+    /// The host of the flow of this name, unless its sender cares for the time itself.
+    pub(super) fn new(flow: &str, seed: u64, longest: Span, sender: &mut Endpoint) -> Option<Processing> {
+        let stream = Stream::new(seed, &format!("processing time of {flow}"));
+        let own = sender.take_time(stream.clone(), longest);
+        (!own).then_some(Processing { stream, longest, left: Time::ZERO })
     }
 
     /// When a packet leaves that is ready `now`: a uniform time later, and not before the last.

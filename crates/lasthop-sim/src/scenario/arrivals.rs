@@ -3,16 +3,17 @@
 //! `flows.rs` calls it. How often flows must arrive to load a link depends on their lengths, and how many they are on
 //! that.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{Arrivals, Spacing, Start, Traffic, Transport};
 
 use super::arrival_file::{Arrival, Listed};
+use super::class;
 use super::diagnostic::{ScenarioError, quoted};
 use super::flows::largest_packet;
 use super::input_file::InputFiles;
-use super::keys::MOST_FLOWS;
 use super::reader::{Checked, Item, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -23,6 +24,22 @@ const MOST_IDLE: f64 = 1000.0;
 /// Whether the flows of the table arrive one after another.
 pub(super) fn arrive(table: &Reader<'_>) -> Result<bool> {
     Ok(matches!(table.value("start")?, Checked::Table(start) if start.has("arrivals")))
+}
+
+/// How many flows come before those of a table, as their numbers count them.
+pub(super) fn earlier_flows<'n>(
+    table: &Reader<'n>,
+    count: usize,
+    arrived: &mut BTreeMap<&'n str, usize>,
+    flows: usize,
+) -> Result<usize> {
+    // Flows that arrive draw their lengths from streams of their names: a class in front must not change these.
+    if !arrive(table)? {
+        return Ok(flows);
+    }
+    let all = arrived.entry(table.text("name")?).or_insert(0);
+    *all += count;
+    Ok(*all - count)
 }
 
 /// When flows start, when they stop, and how many there are, if the table does not say.
@@ -196,9 +213,14 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
             return Err(table.error("count", message, &remedy));
         }
         Some(count) => count,
-        None if fitting > MOST_FLOWS as f64 => {
+        None if fitting > class::most_of(table)? as f64 => {
             let message = format!("{fitting:.0} flows would arrive until {end}");
-            return Err(start.error("arrivals", message, &format!("{MOST_FLOWS} are the most: write count")));
+            let (most, remedy) = (class::most_of(table)?, class::remedy(table)?);
+            return Err(start.error(
+                "arrivals",
+                message,
+                &format!("{most} are the most: write count{remedy}"),
+            ));
         }
         None => fitting.max(1.0) as u64,
     };

@@ -14,6 +14,7 @@ use lasthop_net::traffic::video::Packing;
 use crate::shown::number;
 
 use super::arrivals::{self, Load, Times};
+use super::class;
 use super::diagnostic::{ScenarioError, listed, quoted, suggest};
 use super::input_file::InputFiles;
 use super::keys::{MOST_FLOWS, MOST_FRAMES};
@@ -29,9 +30,9 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// One `[[flows]]` table and the number of flows that it stands for.
 pub(super) struct FlowTable<'n> {
-    table: Reader<'n>,
+    pub(super) table: Reader<'n>,
     /// Of flows that arrive one after another it is known when their times have been read.
-    count: usize,
+    pub(super) count: usize,
     /// How many pairs of hosts they take in turn, where the network has pairs.
     hosts: usize,
     /// The delays of their access links: one for all, or one for each; none if that of the topology stays.
@@ -56,7 +57,7 @@ pub(super) fn open<'n>(root: &Reader<'n>) -> Result<(Vec<FlowTable<'n>>, u64)> {
             None => count,
         };
         total += hosts;
-        check_number(&table, total)?;
+        check_number(&table, total.max(if class::is_asked_for(&table)? { 0 } else { count }))?;
         tables.push(FlowTable { table, count: count as usize, hosts: hosts as usize, delays: Vec::new() });
     }
     Ok((tables, total))
@@ -67,7 +68,8 @@ fn check_number(table: &Reader<'_>, total: u64) -> Result<()> {
     if total <= MOST_FLOWS {
         return Ok(());
     }
-    Err(table.error("count", format!("more than {MOST_FLOWS} flows"), "lower count"))
+    let remedy = format!("lower count{}", class::remedy(table)?);
+    Err(table.error("count", format!("more than {MOST_FLOWS} flows"), &remedy))
 }
 
 /// What the flows of a scenario have in common.
@@ -125,10 +127,12 @@ pub(super) fn read<'n>(
         let load = Load { transport: &transport, traffic: &traffic, slowest };
         let Times { start, stop, count, listed } = arrivals::times(&table, run.duration, &load, files)?;
         flow.count = count.map_or(flow.count, |count| count as usize);
-        check_number(&table, (flows.len() + flow.count) as u64)?;
         check_load(&table, (&transport, &traffic), flow.count, (&start, stop), run)?;
         let base = table.text("name")?;
-        let before = earlier_flows(&table, flow.count, &mut arrived, flows.len())?;
+        let before = arrivals::earlier_flows(&table, flow.count, &mut arrived, flows.len())?;
+        let class = class::of(&table, (flow.count, before), &hosts, draws.varies(entry))?;
+        flow.count = if class.is_some() { 1 } else { flow.count };
+        check_number(&table, (flows.len() + flow.count) as u64)?;
         let earlier = namesakes.entry(base).or_insert(0);
         if draws.varies(entry) {
             flow.delays.clear();
@@ -138,7 +142,7 @@ pub(super) fn read<'n>(
         let (mut lead, mut later) = ((0, 0), Vec::new());
         for copy in 0..flow.count {
             let number = before + copy + 1;
-            let lone = flow.count == 1 && (table.has("name") || is_lone);
+            let lone = class.is_some() || flow.count == 1 && (table.has("name") || is_lone);
             let name = if lone { base.to_owned() } else { format!("{base}-{number}") };
             take_name(&table, &name, &mut names)?;
             let (source, sink) = hosts[copy % hosts.len()];
@@ -173,6 +177,7 @@ pub(super) fn read<'n>(
                 reroutes: later.clone(),
                 relay: None,
                 exchange: None,
+                class: class.clone(),
             };
             if draws.varies(entry) {
                 *earlier += 1;
@@ -187,22 +192,6 @@ pub(super) fn read<'n>(
     run.realtime.check(&flows)?;
     connect(tables, &mut flows, &mut names)?;
     Ok(flows)
-}
-
-/// How many flows come before those of a table, as their numbers count them.
-fn earlier_flows<'n>(
-    table: &Reader<'n>,
-    count: usize,
-    arrived: &mut BTreeMap<&'n str, usize>,
-    flows: usize,
-) -> Result<usize> {
-    // Flows that arrive draw their lengths from streams of their names: a class in front must not change these.
-    if !arrivals::arrive(table)? {
-        return Ok(flows);
-    }
-    let all = arrived.entry(table.text("name")?).or_insert(0);
-    *all += count;
-    Ok(*all - count)
 }
 
 fn take_name(table: &Reader<'_>, name: &str, names: &mut BTreeSet<String>) -> Result<()> {
@@ -333,20 +322,24 @@ pub(super) fn delay(tables: &[FlowTable<'_>], flows: &[FlowPlan], network: &mut 
         let error = |message, remedy: &str| Err(flow.table.error("delay", message, remedy));
         // One that all have, or each its own.
         for (plan, &delay) in own.iter().zip(flow.delays.iter().cycle()) {
-            let Some(link) = network.access_link(plan.source) else {
-                let message = "delay is for flows between the ends of a dumbbell".to_owned();
-                return error(message, "write it at the links of the network");
-            };
-            if *delayed.entry(plan.source).or_insert(delay) != delay {
-                let message = format!("link {} has another delay by another flow", quoted(&link.name));
-                return error(message, "give flows of one pair of hosts one delay");
-            }
-            for side in [&mut link.forward, &mut link.reverse] {
-                if !side.delay_changes.is_empty() {
-                    let message = format!("the delay of link {} is recorded", quoted(&link.name));
-                    return error(message, "leave it out");
+            let own = [(plan.source, plan.sink)];
+            let hosts = plan.class.as_ref().map_or(&own[..], |class| &class.hosts);
+            for &(source, _) in hosts {
+                let Some(link) = network.access_link(source) else {
+                    let message = "delay is for flows between the ends of a dumbbell".to_owned();
+                    return error(message, "write it at the links of the network");
+                };
+                if *delayed.entry(source).or_insert(delay) != delay {
+                    let message = format!("link {} has another delay by another flow", quoted(&link.name));
+                    return error(message, "give flows of one pair of hosts one delay");
                 }
-                Arc::make_mut(side).delay = delay;
+                for side in [&mut link.forward, &mut link.reverse] {
+                    if !side.delay_changes.is_empty() {
+                        let message = format!("the delay of link {} is recorded", quoted(&link.name));
+                        return error(message, "leave it out");
+                    }
+                    Arc::make_mut(side).delay = delay;
+                }
             }
         }
     }

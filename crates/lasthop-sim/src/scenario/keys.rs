@@ -22,6 +22,8 @@ use super::units::{self, Dimension};
 pub(super) const LONGEST: Span = Span::from_secs(1_000_000);
 /// Most flows of a scenario, and most pairs of a dumbbell.
 pub(super) const MOST_FLOWS: u64 = 100_000;
+/// Most flows of which results tell as of one.
+pub(super) const MOST_OF_CLASS: u64 = 10_000_000;
 /// Fastest link: 10 Tbit/s.
 pub(super) const FASTEST: u64 = 10_000_000_000_000;
 /// Most outages and listed packet losses of all links together.
@@ -464,7 +466,7 @@ static FLOW: Table = Table {
         .default("\"flow\""),
         Key::new(
             "count",
-            Kind::Integer { min: 1, max: MOST_FLOWS },
+            Kind::Integer { min: 1, max: MOST_OF_CLASS },
             "Number of such flows. Default: 1, or with arrivals as many as there is time for.",
         ).fixed(),
         Key::new(
@@ -504,6 +506,15 @@ static FLOW: Table = Table {
         Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
             .default("{ uniform = [\"0 s\", \"1 s\"] }"),
         Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),
+        Key::new(
+            "results",
+            Kind::Choice(|| vec!["flow", "class"]),
+            "Of flows that arrive one after another at times that are drawn: a row for each in the results, or one for \
+             all of them, with sums of what counts and means of the rest. By class a flow leaves nothing but its \
+             length and its completion time, there may be 10,000,000 of them instead of 100,000, and nothing else \
+             tells of them one by one (series, traces).",
+        )
+        .default("\"flow\""),
         Key::new(
             "dscp",
             Kind::Integer { min: 0, max: 63 },

@@ -15,6 +15,7 @@ mod arrival_file;
 mod arrivals;
 mod cell;
 mod cellular;
+mod class;
 mod cqi_file;
 mod declare;
 mod diagnostic;
@@ -487,6 +488,7 @@ fn plan(
     in_time()?;
     helpers::fit(&root, &mut network, &shared, &flows)?;
     in_time()?;
+    class::check(&tables, &flows, &network, history.as_ref())?;
     let flows = flows::split(&tables, &network, flows)?;
     in_time()?;
     helpers::check_connections(&root, &network, &flows)?;

@@ -243,6 +243,7 @@ impl<'n> Splits<'n> {
                 part,
                 relay,
                 exchange: flow.exchange.filter(|_| is_first),
+                class: None,
             });
         }
         Ok(halves)
