@@ -55,12 +55,10 @@ impl Recurring {
     }
 }
 
-/// DualPI2 at work.
+/// The law without the queues: probabilities, and what becomes of a packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Coupled {
+pub(crate) struct Law {
     plan: DualPi2,
-    low: Fifo,
-    classic: Fifo,
     low_due: Recurring,
     classic_due: Recurring,
     /// p' of the RFC.
@@ -68,22 +66,27 @@ pub(crate) struct Coupled {
     /// Delay at the last update, in seconds.
     delay_before: f64,
     next_update: Time,
+}
+
+/// DualPI2 at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Coupled {
+    law: Law,
+    low: Fifo,
+    classic: Fifo,
     /// C is served while this is positive, in bytes.
     credit: f64,
 }
 
-impl Coupled {
-    pub(super) fn new(plan: &DualPi2, _name: &str, _seed: u64) -> Coupled {
-        Coupled {
+impl Law {
+    pub(crate) fn new(plan: &DualPi2) -> Law {
+        Law {
             plan: *plan,
-            low: Fifo::default(),
-            classic: Fifo::default(),
             low_due: Recurring::default(),
             classic_due: Recurring::default(),
             base: 0.0,
             delay_before: 0.0,
             next_update: Time::ZERO + plan.update,
-            credit: first_credit(plan),
         }
     }
 
@@ -97,15 +100,13 @@ impl Coupled {
         self.base * self.base
     }
 
-    /// The updates that were due by `now`.
-    fn catch_up(&mut self, now: Time) {
+    /// The updates that were due by `now`; `delay_at` is the delay of the longer queue at a time, in seconds, and
+    /// `is_empty` says that nothing waits.
+    pub(crate) fn catch_up(&mut self, now: Time, is_empty: bool, delay_at: impl Fn(Time) -> f64) {
         while self.next_update <= now {
-            let at = self.next_update;
-            let wait = |queue: &Fifo| queue.first().map_or(0.0, |parcel| at.since(parcel.since).seconds());
-            let delay = wait(&self.low).max(wait(&self.classic));
-            self.update(delay);
+            self.update(delay_at(self.next_update));
             self.next_update += self.plan.update;
-            let at_rest = self.base == 0.0 && self.delay_before == 0.0 && self.packets() == 0;
+            let at_rest = self.base == 0.0 && self.delay_before == 0.0 && is_empty;
             if at_rest && self.next_update <= now {
                 // The rest of them change nothing more.
                 let missed = now.since(self.next_update).0 / self.plan.update.0 + 1;
@@ -122,26 +123,6 @@ impl Coupled {
         self.delay_before = delay;
     }
 
-    /// Whether the packet that leaves next is one of L.
-    fn serves_low(&self) -> bool {
-        self.low.packets() > 0 && (self.classic.packets() == 0 || self.credit <= 0.0)
-    }
-
-    /// The next packet in turn, and whether it was one of L.
-    fn take(&mut self) -> Option<(Parcel, bool)> {
-        let low = self.serves_low();
-        let contended = self.low.packets() > 0 && self.classic.packets() > 0;
-        let parcel = if low { self.low.take_first() } else { self.classic.take_first() }?;
-        if contended {
-            let bytes = f64::from(parcel.bytes);
-            let share = self.plan.classic_share;
-            self.credit += if low { share * bytes } else { (share - 1.0) * bytes };
-        } else {
-            self.credit = first_credit(&self.plan);
-        }
-        Some((parcel, low))
-    }
-
     /// Own marks of L: none while `waiting` packets, itself included, are but one (`laqm`, `Th_len`).
     fn ramp(&self, delay: Span, waiting: u64) -> f64 {
         if waiting <= 1 {
@@ -150,24 +131,9 @@ impl Coupled {
         let above = delay.seconds() - self.plan.ramp_from.seconds();
         if above <= 0.0 { 0.0 } else { (above / self.plan.ramp.seconds()).min(1.0) }
     }
-}
 
-/// L goes first.
-fn first_credit(plan: &DualPi2) -> f64 {
-    f64::from(plan.mtu) * (2.0 * plan.classic_share - 1.0)
-}
-
-/// What becomes of a packet that leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Pass,
-    Mark,
-    Drop,
-}
-
-impl Coupled {
-    /// Of one of L after `delay`.
-    fn fate_of_low(&mut self, delay: Span, waiting: u64) -> Fate {
+    /// What becomes of one of L after `delay`.
+    pub(crate) fn fate_of_low(&mut self, delay: Span, waiting: u64) -> Fate {
         let coupled = self.coupled();
         if coupled >= 1.0 {
             // Overloaded: the squared probability drops here too.
@@ -181,14 +147,63 @@ impl Coupled {
         if marks { Fate::Mark } else { Fate::Pass }
     }
 
-    /// Of one of C.
-    fn fate_of_classic(&mut self, ecn: Ecn) -> Fate {
+    /// What becomes of one of C.
+    pub(crate) fn fate_of_classic(&mut self, ecn: Ecn) -> Fate {
         let squared = self.squared();
         if !self.classic_due.next(squared) {
             return Fate::Pass;
         }
         let most = (1.0 / (self.plan.coupling * self.plan.coupling)).min(1.0);
         if ecn.can_be_marked() && squared < most { Fate::Mark } else { Fate::Drop }
+    }
+}
+
+/// What becomes of a packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Pass,
+    Mark,
+    Drop,
+}
+
+/// L goes first.
+fn first_credit(plan: &DualPi2) -> f64 {
+    f64::from(plan.mtu) * (2.0 * plan.classic_share - 1.0)
+}
+
+impl Coupled {
+    pub(super) fn new(plan: &DualPi2, _name: &str, _seed: u64) -> Coupled {
+        let (low, classic) = (Fifo::default(), Fifo::default());
+        Coupled { law: Law::new(plan), low, classic, credit: first_credit(plan) }
+    }
+
+    /// The updates that were due by `now`.
+    fn catch_up(&mut self, now: Time) {
+        let (low, classic) = (&self.low, &self.classic);
+        let wait =
+            |queue: &Fifo, at: Time| queue.first().map_or(0.0, |parcel| at.since(parcel.since).seconds());
+        let is_empty = low.packets() + classic.packets() == 0;
+        self.law.catch_up(now, is_empty, |at| wait(low, at).max(wait(classic, at)));
+    }
+
+    /// Whether the packet that leaves next is one of L.
+    fn serves_low(&self) -> bool {
+        self.low.packets() > 0 && (self.classic.packets() == 0 || self.credit <= 0.0)
+    }
+
+    /// The next packet in turn, and whether it was one of L.
+    fn take(&mut self) -> Option<(Parcel, bool)> {
+        let low = self.serves_low();
+        let contended = self.low.packets() > 0 && self.classic.packets() > 0;
+        let parcel = if low { self.low.take_first() } else { self.classic.take_first() }?;
+        if contended {
+            let bytes = f64::from(parcel.bytes);
+            let share = self.law.plan.classic_share;
+            self.credit += if low { share * bytes } else { (share - 1.0) * bytes };
+        } else {
+            self.credit = first_credit(&self.law.plan);
+        }
+        Some((parcel, low))
     }
 }
 
@@ -205,9 +220,9 @@ impl Service for Coupled {
             let waiting = self.low.packets();
             let (parcel, low) = self.take()?;
             let fate = if low {
-                self.fate_of_low(now.since(parcel.since), waiting)
+                self.law.fate_of_low(now.since(parcel.since), waiting)
             } else {
-                self.fate_of_classic(parcel.ecn)
+                self.law.fate_of_classic(parcel.ecn)
             };
             match fate {
                 Fate::Drop => shed.push(Shed { parcel, cause: Cause::EarlyDrop }),
@@ -274,15 +289,15 @@ mod tests {
             (15, 0.0520, 0.002_704),
         ];
         for (delay, base, squared) in expected {
-            queue.update(f64::from(delay) / 1e3);
-            close(queue.base, base);
-            close(queue.coupled(), 2.0 * base);
-            close(queue.squared(), squared);
+            queue.law.update(f64::from(delay) / 1e3);
+            close(queue.law.base, base);
+            close(queue.law.coupled(), 2.0 * base);
+            close(queue.law.squared(), squared);
         }
-        queue.update(10.0);
-        assert_eq!((queue.base, queue.coupled()), (1.0, 1.0));
-        queue.update(0.0);
-        assert_eq!(queue.base, 0.0);
+        queue.law.update(10.0);
+        assert_eq!((queue.law.base, queue.law.coupled()), (1.0, 1.0));
+        queue.law.update(0.0);
+        assert_eq!(queue.law.base, 0.0);
     }
 
     /// TV-28.2: 0.3 from nothing is due at calls 4, 7, 11, 14 and 17.
@@ -297,24 +312,24 @@ mod tests {
     #[test]
     fn overload_drops() {
         let mut queue = queue();
-        queue.base = 0.5;
+        queue.law.base = 0.5;
         let fates = |queue: &mut Coupled, ecn| -> Vec<Fate> {
-            (0..1001).map(|_| queue.fate_of_classic(ecn)).collect()
+            (0..1001).map(|_| queue.law.fate_of_classic(ecn)).collect()
         };
         for ecn in [Ecn::Incapable, Ecn::Capable] {
             let fates = fates(&mut queue, ecn);
             assert!(fates.iter().all(|&fate| fate != Fate::Mark));
             assert_eq!(fates.iter().filter(|&&fate| fate == Fate::Drop).count(), 250, "{ecn:?}");
-            queue.classic_due = Recurring::default();
+            queue.law.classic_due = Recurring::default();
         }
-        let low: Vec<Fate> = (0..1001).map(|_| queue.fate_of_low(Span::ZERO, 1)).collect();
+        let low: Vec<Fate> = (0..1001).map(|_| queue.law.fate_of_low(Span::ZERO, 1)).collect();
         assert_eq!(low.iter().filter(|&&fate| fate == Fate::Drop).count(), 250);
         assert_eq!(low.iter().filter(|&&fate| fate == Fate::Mark).count(), 751);
         // Just below, C is marked where it may be, and L is never dropped.
-        queue.base = 0.49;
+        queue.law.base = 0.49;
         let fates = fates(&mut queue, Ecn::Capable);
         assert!(fates.contains(&Fate::Mark) && !fates.contains(&Fate::Drop));
-        assert!((0..1000).all(|_| queue.fate_of_low(Span::ZERO, 1) != Fate::Drop));
+        assert!((0..1000).all(|_| queue.law.fate_of_low(Span::ZERO, 1) != Fate::Drop));
     }
 
     /// The ramp of L: nothing up to 0.8 ms, half at 1 ms, all from 1.2 ms on; a lone packet is left alone.
@@ -322,8 +337,8 @@ mod tests {
     fn the_ramp_of_the_short_queue() {
         let queue = queue();
         for (micros, expected) in [(0, 0.0), (800, 0.0), (1000, 0.5), (1200, 1.0), (9000, 1.0)] {
-            close(queue.ramp(Span::from_nanos(1000 * micros), 2), expected);
-            assert_eq!(queue.ramp(Span::from_nanos(1000 * micros), 1), 0.0);
+            close(queue.law.ramp(Span::from_nanos(1000 * micros), 2), expected);
+            assert_eq!(queue.law.ramp(Span::from_nanos(1000 * micros), 1), 0.0);
         }
     }
 
@@ -353,13 +368,13 @@ mod tests {
         queue.catch_up(millis(50));
         let mut expected = self::queue();
         for delay in [0.004, 0.020, 0.036] {
-            expected.update(delay);
+            expected.law.update(delay);
         }
-        close(queue.base, expected.base);
+        close(queue.law.base, expected.law.base);
         queue.pop(millis(50), &mut shed).unwrap();
         queue.catch_up(millis(100_000));
-        assert_eq!(queue.base, 0.0);
-        assert!(queue.next_update > millis(100_000) && queue.next_update <= millis(100_016));
+        assert_eq!(queue.law.base, 0.0);
+        assert!(queue.law.next_update > millis(100_000) && queue.law.next_update <= millis(100_016));
         assert!(shed.is_empty());
     }
 }

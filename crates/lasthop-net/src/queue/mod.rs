@@ -15,7 +15,7 @@ mod cake;
 mod cobalt;
 mod codel;
 mod departures;
-mod dual_pi2;
+pub(crate) mod dual_pi2;
 mod fair;
 mod fifo;
 mod fq_codel;
