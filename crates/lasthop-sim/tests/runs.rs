@@ -9,6 +9,7 @@ mod aggregates;
 mod air;
 mod arq;
 mod arrivals;
+mod base_station;
 mod bbr;
 mod bbr3;
 mod calls;

@@ -22,7 +22,9 @@ pub mod arq;
 pub mod cellular;
 pub mod fec;
 pub mod impair;
+pub mod l4span;
 pub mod policer;
+mod prediction;
 pub(crate) mod queued;
 pub(crate) mod router;
 pub mod snoop;
@@ -30,6 +32,7 @@ pub mod snoop;
 pub(crate) mod testing;
 pub mod wlan;
 pub mod wtcp;
+pub mod zhuge;
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, Packet, PacketArena};
@@ -313,13 +316,15 @@ middleboxes! {
     AckFilter(ack_filter::AckFilter) => ack_filter::Filtering,
     Wtcp(wtcp::Wtcp) => wtcp::Agent,
     Snoop(snoop::Snoop) => snoop::Snooping,
+    Zhuge(zhuge::Zhuge) => zhuge::Telling,
+    L4Span(l4span::L4Span) => l4span::Marking,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
 }
 
 impl Middlebox {
     /// Whether it has an end at the far end of its link, too.
     pub fn reaches_over(&self) -> bool {
-        matches!(self, Middlebox::Fec(_))
+        matches!(self, Middlebox::Fec(_) | Middlebox::Zhuge(_) | Middlebox::L4Span(_))
     }
 
     /// Whether it sends packets that overtake those that wait at the head of its link, which therefore has to hold

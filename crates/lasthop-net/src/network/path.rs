@@ -255,8 +255,11 @@ impl Network {
                 for (middlebox, number) in side.middleboxes.iter().zip(1..) {
                     let name = format!("middlebox {number} of {name}");
                     let mut middlebox = middlebox.clone();
-                    if let Middlebox::AckFilter(filter) = &mut middlebox {
-                        filter.direction = direction;
+                    match &mut middlebox {
+                        Middlebox::AckFilter(filter) => filter.direction = direction,
+                        Middlebox::Zhuge(zhuge) => zhuge.delay = side.delay,
+                        Middlebox::L4Span(span) => span.delay = side.delay,
+                        _ => {}
                     }
                     let device = (middlebox.build(&name, seed), name.as_str());
                     let ports = if middlebox.reaches_over() { 3 } else { 2 };

@@ -27,6 +27,7 @@ pub use crate::device::cellular::plan as cellular;
 pub use crate::device::cellular::plan::CellularPlan;
 pub use crate::device::fec::Fec;
 pub use crate::device::impair::{Impair, Shape};
+pub use crate::device::l4span::L4Span;
 pub use crate::device::policer::Policer;
 pub use crate::device::snoop::{Machine as SnoopMachine, Snoop, Timing as SnoopTiming, Upward, WhenFull};
 pub use crate::device::wlan::plan::{
@@ -34,6 +35,7 @@ pub use crate::device::wlan::plan::{
     RadioLink, StationPlan,
 };
 pub use crate::device::wtcp::Wtcp;
+pub use crate::device::zhuge::Zhuge;
 pub use crate::history::HistoryPlan;
 pub use crate::link::Opportunities;
 pub use crate::queue::*;

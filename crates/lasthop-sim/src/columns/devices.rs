@@ -234,6 +234,36 @@ devices_count! {
         most_waiting: u64 = About::new("packets", "most packets waiting").sum();
     }
 
+    /// A base station that tells of its queue by the delay of ACKs, within the measured time; several count together.
+    zhuge: ZhugeSummary, "Zhuge: {}" {
+        /// ACKs that Zhuge delayed
+        delayed: u64 = About::new("packets", "ACKs delayed").sum().shown("Zhuge: delayed");
+        /// time in all by which Zhuge delayed ACKs
+        added_s: f64 = About::new("s", "delay added").sum();
+        /// packets that have crossed the link and of which Zhuge had predicted how long they would wait
+        predicted: u64 = About::new("packets", "waits predicted").sum();
+        /// time in all for which these waited
+        waited_s: f64 = About::new("s", "time waited").sum();
+        /// time in all by which those predictions were mistaken
+        missed_s: f64 = About::new("s", "error of predictions").lower().sum();
+    }
+
+    /// A base station that marks by predicted delay, within the measured time; several count together.
+    l4span: L4SpanSummary, "L4Span: {}" {
+        /// packets that L4Span marked, ahead or on their way
+        marked: u64 = About::new("packets", "packets marked").sum().shown("L4Span: marks");
+        /// those of them of which ACKs tell before they have come through
+        told_ahead: u64 = About::new("packets", "marks told ahead").sum();
+        /// packets that L4Span dropped
+        dropped: u64 = About::new("packets", "packets dropped").lower().sum();
+        /// packets that have crossed the link and of which L4Span had predicted how long they would wait
+        predicted: u64 = About::new("packets", "waits predicted").sum();
+        /// time in all for which these waited
+        waited_s: f64 = About::new("s", "time waited").sum();
+        /// time in all by which those predictions were mistaken
+        missed_s: f64 = About::new("s", "error of predictions").lower().sum();
+    }
+
     /// A Snoop agent at the head of a link, within the measured time; several count together.
     snoop: SnoopSummary, "Snoop: {}" {
         holds {

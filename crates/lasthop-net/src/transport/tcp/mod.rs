@@ -3,7 +3,7 @@
 //! One engine serves the profiles `rfc`, `ns2` and `linux`; where they differ, the difference is a field of
 //! [`config::TcpConfig`] or a comment that names it.
 
-pub(super) mod accurate;
+pub(crate) mod accurate;
 mod ack_frequency;
 mod autotuning;
 pub mod config;

@@ -11,9 +11,11 @@
 mod ack_filter;
 mod arq;
 mod fec;
+mod l4span;
 mod snoop;
 mod split;
 mod wtcp;
+mod zhuge;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -32,9 +34,11 @@ use super::topology::Network;
 use super::transport::Shared;
 pub(super) use ack_filter::{ACK_FILTER, read as read_ack_filter};
 pub(super) use fec::{FEC, read as read_fec};
+pub(super) use l4span::{L4SPAN, read as read_l4span};
 pub(super) use snoop::{SNOOP, read as read_snoop};
 pub(super) use split::{SPLIT, read as read_split};
 pub(super) use wtcp::{WTCP, read as read_wtcp};
+pub(super) use zhuge::{ZHUGE, read as read_zhuge};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -92,7 +96,7 @@ macro_rules! helpers {
     };
 }
 
-helpers!(snoop, arq, split, fec, wtcp, ack_filter);
+helpers!(snoop, arq, split, fec, wtcp, ack_filter, zhuge, l4span);
 
 /// Every helper with its keys, as `lasthop helpers` lists it.
 pub(super) fn list() -> Value {
@@ -340,8 +344,13 @@ pub(super) fn check_crossings(root: &Reader<'_>, network: &Network, flows: &[Flo
     for path in paths(network, flows) {
         for &direction in path.iter().filter(|&&direction| channel(direction).is_some()) {
             let both = side(direction).middleboxes.iter().chain(&side(opposite(direction)).middleboxes);
-            if both.into_iter().any(Middlebox::reaches_over) {
-                return refuse("fec stands at both ends of", direction);
+            if let Some(over) = both.into_iter().find(|middlebox| middlebox.reaches_over()) {
+                let name = match over {
+                    Middlebox::Zhuge(_) => "zhuge",
+                    Middlebox::L4Span(_) => "l4span",
+                    _ => "fec",
+                };
+                return refuse(&format!("{name} stands at both ends of"), direction);
             }
         }
         for pair in

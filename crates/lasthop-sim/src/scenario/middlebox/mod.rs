@@ -28,6 +28,8 @@ macro_rules! devices {
                 Variant { name: "wtcp", table: &helpers::WTCP, bare: true },
                 Variant { name: "ack-filter", table: &helpers::ACK_FILTER, bare: true },
                 Variant { name: "snoop", table: &helpers::SNOOP, bare: true },
+                Variant { name: "zhuge", table: &helpers::ZHUGE, bare: true },
+                Variant { name: "l4span", table: &helpers::L4SPAN, bare: true },
             ],
         };
 
@@ -44,6 +46,8 @@ macro_rules! devices {
                     "wtcp" => Middlebox::Wtcp(helpers::read_wtcp(&device)?),
                     "ack-filter" => Middlebox::AckFilter(helpers::read_ack_filter(&device)?),
                     "snoop" => Middlebox::Snoop(helpers::read_snoop(&device)?),
+                    "zhuge" => Middlebox::Zhuge(helpers::read_zhuge(&device)?),
+                    "l4span" => Middlebox::L4Span(helpers::read_l4span(&device)?),
                     kind => panic!("no reader for the middlebox `{kind}`"),
                 });
             }

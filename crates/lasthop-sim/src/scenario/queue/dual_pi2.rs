@@ -3,7 +3,7 @@
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Discipline, DualPi2, QueueLimit, QueuePlan};
 
-use super::super::declare::table;
+use super::super::declare::{keys, table};
 use super::super::diagnostic::ScenarioError;
 use super::super::keys::{ANY_TIME, Kind, LONGEST, SOME_TIME};
 use super::super::reader::Reader;
@@ -12,12 +12,9 @@ use super::LinkFacts;
 pub(super) const NAME: &str = "dual-pi2";
 pub(super) const BARE: bool = true;
 
-table! {
-    /// Two queues, whose marks and drops are coupled: a short one for ECT(1), one for all others (RFC 9332).
-    pub(super) static TABLE = "DualPI2 queue";
-    struct Keys {
-        /// Maximum number of packets or bytes in both queues, counting the packet in service.
-        limit: QueueLimit = Kind::Room, default("\"10000 packets\"");
+keys! {
+    /// The law of DualPI2, whatever its delays are those of.
+    pub(in crate::scenario) struct Law {
         /// Target delay of the classic queue.
         target: Span = SOME_TIME, default("\"15 ms\"");
         /// Time between two updates of the probability.
@@ -29,6 +26,12 @@ table! {
         /// k of RFC 9332: the short queue is marked with k times the probability whose square drops from the classic
         /// one.
         coupling: f64 = Kind::Number { min: 1.0, max: 16.0 }, default("2");
+    }
+}
+
+keys! {
+    /// What is the short queue's, and what is left to the other.
+    struct Ramps {
         /// Delay from which on the short queue is marked by its own delay.
         ramp_from: Span = ANY_TIME, default("\"0.8 ms\"");
         /// Further delay at which all of it is marked.
@@ -38,10 +41,22 @@ table! {
     }
 }
 
+table! {
+    /// Two queues, whose marks and drops are coupled: a short one for ECT(1), one for all others (RFC 9332).
+    pub(super) static TABLE = "DualPI2 queue";
+    struct Keys {
+        /// Maximum number of packets or bytes in both queues, counting the packet in service.
+        limit: QueueLimit = Kind::Room, default("\"10000 packets\"");
+        ..law: Law;
+        ..ramps: Ramps;
+    }
+}
+
 pub(super) fn read(queue: &Reader<'_>, link: &LinkFacts) -> Result<QueuePlan, ScenarioError> {
     let keys = Keys::read(queue)?;
     let limit = link.with_room(queue, keys.limit)?;
-    let Keys { target, update, alpha, beta, coupling, ramp_from, ramp, classic_share, .. } = keys;
+    let Law { target, update, alpha, beta, coupling } = keys.law;
+    let Ramps { ramp_from, ramp, classic_share } = keys.ramps;
     let mtu = link.mtu as u32;
     let plan = DualPi2 { target, update, alpha, beta, coupling, ramp_from, ramp, classic_share, mtu };
     Ok(QueuePlan { limit, discipline: Discipline::DualPi2(plan), ..QueuePlan::default() })
