@@ -1,7 +1,7 @@
 //! TCP by smoltcp: one connection that sends a file, over IPv4, each end with an interface of its own.
 //!
-//! Its packets are those of the wire, IP header included. smoltcp tells neither its window nor its RTT, so what a report
-//! has of losses is counted here: data that leaves a second time.
+//! Its packets are those of the wire, IP header included. smoltcp tells neither its window nor its RTT, so what a
+//! report has of losses is counted here: data that leaves a second time.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

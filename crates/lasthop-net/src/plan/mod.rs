@@ -158,7 +158,7 @@ pub struct FlowPlan {
     /// How real-time metrics are measured, if they are.
     pub realtime: Option<Box<RealtimePlan>>,
     /// The nodes of its first path, if that is not just the shortest.
-    pub first_path: Option<Vec<usize>>,
+    pub first_path: Option<Box<[usize]>>,
     /// Paths that replace the first one while the run goes on, in the order of time. With a proxy at one of its ends
     /// the path may end at another node than before: the proxy has moved.
     pub reroutes: Vec<Reroute>,

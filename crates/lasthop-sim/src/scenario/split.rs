@@ -208,7 +208,7 @@ impl<'n> Splits<'n> {
                 Some(stand) => format!("{}@{}", flow.name, self.network.nodes[stand.node]),
             };
             self.check_packets(table, &transport, paths.iter().map(cut))?;
-            let first_path = Some(nodes.clone());
+            let first_path = Some(nodes.clone().into_boxed_slice());
             let mut reroutes = Vec::new();
             for (path, reroute) in paths[1..].iter().zip(&flow.reroutes) {
                 let later = cut(path);

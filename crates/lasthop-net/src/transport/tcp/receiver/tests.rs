@@ -109,17 +109,16 @@ fn nothing_comes_behind_the_end() {
     assert_eq!((rig.receiver.in_order(), rig.stats.bytes_delivered), ((5699, true, true), 5699));
 }
 
-/// RFC 9293 §3.10.7.4: another SYN in an open connection is answered by an ACK of what is here, that of the opening
-/// by its SYN-ACK again.
+/// RFC 9293 §3.10.7.4: another SYN in an open connection is answered by an ACK of what is here, a late copy of the first
+/// one too.
 #[test]
 fn another_syn_opens_nothing() {
     let mut rig = Rig::new().up_to(5000);
-    for seq in [3000, 5000, 9000] {
+    for seq in [0, 3000, 5000, 9000] {
         let (answer, _) = rig.take(Packet { seq, kind: Kind::Syn, ..Packet::default() }, 0).unwrap();
         assert_eq!((answer.kind, answer.seq), (Kind::Ack, 5000));
     }
-    let (answer, _) = rig.take(Packet { kind: Kind::Syn, ..Packet::default() }, 0).unwrap();
-    assert_eq!((answer.kind, answer.seq, rig.stats.bytes_delivered), (Kind::SynAck, 5000, 4999));
+    assert_eq!(rig.stats.bytes_delivered, 4999);
 }
 
 #[test]
