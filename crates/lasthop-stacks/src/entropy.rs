@@ -105,7 +105,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 pub(crate) struct FixedDay;
 
 /// 2026-01-01.
-pub(crate) const DAY: Duration = Duration::from_secs(1_767_225_600);
+pub(crate) const DAY: Duration = Duration::from_hours(490_896);
 
 impl TimeProvider for FixedDay {
     fn current_time(&self) -> Option<UnixTime> {

@@ -187,37 +187,34 @@ impl End {
             self.report.connected = Some(now);
             self.is_open = true;
         }
-        match &mut self.left {
-            Some(left) => {
-                while *left > 0 && socket.can_send() {
-                    // What the bytes are does not matter: those of the buffer.
-                    let take = |buffer: &mut [u8]| {
-                        let taken = (*left).min(buffer.len() as u64) as usize;
-                        (taken, taken)
-                    };
-                    match socket.send(take) {
-                        Ok(taken @ 1..) => *left -= taken as u64,
-                        _ => break,
-                    }
-                    if *left == 0 {
-                        socket.close();
-                    }
+        if let Some(left) = &mut self.left {
+            while *left > 0 && socket.can_send() {
+                // What the bytes are does not matter: those of the buffer.
+                let take = |buffer: &mut [u8]| {
+                    let taken = (*left).min(buffer.len() as u64) as usize;
+                    (taken, taken)
+                };
+                match socket.send(take) {
+                    Ok(taken @ 1..) => *left -= taken as u64,
+                    _ => break,
                 }
-                if *left == 0 && socket.send_queue() == 0 {
-                    self.report.finished.get_or_insert(now);
-                }
-            }
-            None => {
-                while socket.can_recv() {
-                    match socket.recv(|buffer| (buffer.len(), buffer.len())) {
-                        Ok(read @ 1..) => self.report.delivered_bytes += read as u64,
-                        _ => break,
-                    }
-                }
-                if self.is_open && socket.state() == tcp::State::CloseWait {
-                    self.report.finished.get_or_insert(now);
+                if *left == 0 {
                     socket.close();
                 }
+            }
+            if *left == 0 && socket.send_queue() == 0 {
+                self.report.finished.get_or_insert(now);
+            }
+        } else {
+            while socket.can_recv() {
+                match socket.recv(|buffer| (buffer.len(), buffer.len())) {
+                    Ok(read @ 1..) => self.report.delivered_bytes += read as u64,
+                    _ => break,
+                }
+            }
+            if self.is_open && socket.state() == tcp::State::CloseWait {
+                self.report.finished.get_or_insert(now);
+                socket.close();
             }
         }
         if self.is_open && !socket.is_open() && self.report.finished.is_none() {

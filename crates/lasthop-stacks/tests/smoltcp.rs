@@ -20,7 +20,7 @@ fn lone(seconds: u32, link: &str, flow: &str, seed: u64) -> (FlowSummary, String
     );
     let scenario = Scenario::parse(&text, Format::Toml, "test", &[]).unwrap();
     let run = scenario::run(scenario.plan(), seed, Recording::default(), &Progress::default()).unwrap();
-    let print = run.summary.fingerprint.to_string();
+    let print = run.summary.fingerprint.clone();
     (run.summary.flows.into_iter().next().unwrap(), print)
 }
 
