@@ -45,7 +45,7 @@ def slip(text: str, kind: Literal["json", "toml"], path: str | Path, error: Exce
 
     Examples
     --------
-    >>> print(slip("seeds = [1,\\nname = 2", "toml", "lab.toml", ValueError("Invalid value")))
+    >>> print(slip("seeds = [1,\nname = 2", "toml", "lab.toml", ValueError("Invalid value")))
     not valid TOML: unexpected `=` in array, expected value, `]`
       at lab.toml:2:6
     2 | name = 2

@@ -116,7 +116,9 @@ def test_parameters_are_inside_their_intervals(tmp_path: Path, number: int) -> N
     # None of these paths goes down: a full queue and losses by chance are no outages.
     assert found["outages"] == [], path
     dropped = run.links["dropped_packets"].sum()
-    assert found["lost"] <= max(dropped * 1.1, dropped + 2), path
+    # What the sender repeated at its timer may have come through: those are told apart, and may be too many.
+    assert found["lost"] - found["of_these_perhaps"] <= dropped, path
+    assert found["lost"] <= max(dropped * 1.25, dropped + 2), path
     # Most is seen: of a transfer that lasts, the rate is known within a quarter.
     assert found["rate_bit_s"]["value"] == pytest.approx(path["rate"] * 1e6, rel=0.25), path
     assert found["base_rtt_s"]["value"] == pytest.approx(base, rel=0.1, abs=1e-3), path

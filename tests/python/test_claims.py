@@ -715,7 +715,7 @@ def test_a_paper_is_found_by_number_name_or_path(tmp_path: Path) -> None:
         ("paper.toml", 'subject = "a"\n[series]\nspeed = "a"', "series.speed is no series of claims.toml"),
         ("paper.toml", 'subject = "a"\n[experiments.fig9]', "experiments.fig9 is no experiment"),
         ("paper.toml", 'subject = "a"\n[quick]\nruns = 1', "quick: unknown key 'runs'"),
-        ("paper.toml", "subject = ", "paper.toml: Invalid value"),
+        ("paper.toml", "subject = ", "paper.toml:1:11"),
         ("claims.toml", "version = 2", "version must be 1, found 2"),
     ],
 )

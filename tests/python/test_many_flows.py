@@ -129,7 +129,8 @@ def test_a_study_reads_the_scenario_of_each_point_once(monkeypatch: pytest.Monke
         }
     )
     cells_of([study.with_seeds([1])])
-    assert len(read) == 3
+    # The scenario that the study holds, and each of its three points.
+    assert len(read) == 4
 
 
 FLEETING = """

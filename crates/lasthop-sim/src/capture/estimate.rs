@@ -22,6 +22,8 @@ const HALF: f64 = 0.4;
 /// meanwhile: then the path was down.
 const DOWN_LOST: u64 = 3;
 const DOWN_PLACES: f64 = 4.0;
+/// One in this many losses at a full queue is taken for one that met room.
+const MISJUDGED: u64 = 10;
 /// Share of losses at a full queue from which on its length is taken for a limit.
 const MOSTLY: f64 = 0.8;
 /// Quantile of the standard normal distribution for 99 %.
@@ -489,6 +491,8 @@ fn chance(path: &mut Path, followed: &[Followed]) {
     if path.data == 0 {
         return;
     }
+    // A few among many at a full queue may have met one that was fuller than it looked.
+    let proven = if path.filled { proven.saturating_sub(surely_full / MISJUDGED) } else { proven };
     let sent = (path.data + beyond_doubt) as f64;
     // Where nothing met a queue with room there is no sign of chance.
     let value = if proven == 0 { 0.0 } else { (all - full - path.lost_in_outages) as f64 / sent };

@@ -109,8 +109,8 @@ fn nothing_comes_behind_the_end() {
     assert_eq!((rig.receiver.in_order(), rig.stats.bytes_delivered), ((5699, true, true), 5699));
 }
 
-/// RFC 9293 §3.10.7.4: another SYN in an open connection is answered by an ACK of what is here, a late copy of the first
-/// one too.
+/// RFC 9293 §3.10.7.4: another SYN in an open connection is answered by an ACK of what is here, a late copy of the
+/// first one too.
 #[test]
 fn another_syn_opens_nothing() {
     let mut rig = Rig::new().up_to(5000);
