@@ -145,10 +145,13 @@ for (const side of ["server", "client"]) {
     const { page, wrong, close } = await shown(files[side]);
     await simulated(page);
     const told = lasthop("from-capture", files[side]);
+    // What is longer than its column goes on below it.
+    const words = (text) => text.split(/\s+/).filter(Boolean);
     const rows = await page.$$eval('[aria-labelledby="path-title"] tbody tr', (list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
     for (const [name, value, surely] of rows) {
       const line = told.split("\n").find((one) => one.startsWith(name));
-      assert.ok(line?.includes(value) && line.includes(surely.slice(0, 20)), `${name}: ${value} and ${line}`);
+      const begins = words(value).slice(0, 6).join(" ");
+      assert.ok(line && words(line).join(" ").includes(begins) && line.includes(surely.slice(0, 20)), `${name}: ${value} and ${line}`);
     }
     assert.ok(rows.length >= 6, rows.join("; "));
     assert.match(await page.textContent("#path-title"), new RegExp(`nearer to the ${side === "server" ? "sender" : "receiver"} of the data`));
@@ -179,7 +182,8 @@ for (const side of ["server", "client"]) {
 test("what is no capture is refused with the words of the command, and shows nothing", async () => {
   const damaged = path.join(folder, "damaged.pcapng");
   const bytes = readFileSync(files.server);
-  bytes.fill(0xff, Math.floor(bytes.length / 2), Math.floor(bytes.length / 2) + 64);
+  // More than one packet: within one the frame would be odd, and the file whole.
+  bytes.fill(0xff, Math.floor(bytes.length / 2), Math.floor(bytes.length / 2) + 4096);
   writeFileSync(damaged, bytes);
   const wrongs = { "empty.pcap": "", "text.pcap": "duration = 5", "packed.pcap": "\x1f\x8b\x08\x00", "<img src=x onerror=alert(1)>.pcap": "no" };
   for (const [name, content] of Object.entries(wrongs)) writeFileSync(path.join(folder, name), content, "latin1");
