@@ -1,6 +1,7 @@
 //! Laws that rate-based transports must keep: how fast TFRC grows and shrinks, what it and SSVP take beside TCP, what
 //! happens to every packet, and that WTCP delivers everything in order.
 
+use lasthop_net::plan::Plan;
 use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_sim::pcapng::{self, Vantage};
@@ -74,22 +75,26 @@ fn tfrc_halves_in_about_five_rtts() {
     assert!((3..=8).contains(&halved), "{halved}");
 }
 
-/// Each beside a SACK TCP on one bottleneck: goodput over goodput, mean of five seeds.
-fn share_beside_tcp(transport: &str, rate_mbit_s: u32, queue: u32) -> f64 {
-    let flow = |name: &str, transport: &str| {
-        format!("name = \"{name}\"\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}")
-    };
+/// Two named flows that share a bottleneck of this rate (Mbit/s), delay (ms) and room (packets).
+fn two_flows((rate_mbit_s, delay_ms, queue): (u32, u32, u32), flows: [(&str, &str); 2]) -> Plan {
     let queue = drop_tail(&format!("{queue} packets"));
-    let plan = Scene::lasting("120 s")
+    let scene = Scene::lasting("120 s")
         .with("warmup = \"20 s\"")
         .dumbbell(
-            &format!("rate = \"{rate_mbit_s} Mbit/s\"\ndelay = \"20 ms\"\n{queue}"),
+            &format!("rate = \"{rate_mbit_s} Mbit/s\"\ndelay = \"{delay_ms} ms\"\n{queue}"),
             "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"",
         )
-        .with("[tcp]\nreceiver_window = \"1000 packets\"\ntimestamps = false")
-        .flow(&flow("rate", transport))
-        .flow(&flow("tcp", "\"sack\""))
-        .plan();
+        .with("[tcp]\nreceiver_window = \"1000 packets\"\ntimestamps = false");
+    let flow = |(name, transport): (&str, &str)| {
+        format!("name = \"{name}\"\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}")
+    };
+    let [first, second] = flows.map(flow);
+    scene.flow(&first).flow(&second).plan()
+}
+
+/// Each beside a SACK TCP on one bottleneck: goodput over goodput, mean of five seeds.
+fn share_beside_tcp(transport: &str, rate_mbit_s: u32, queue: u32) -> f64 {
+    let plan = two_flows((rate_mbit_s, 20, queue), [("rate", transport), ("tcp", "\"sack\"")]);
     let shares = (1..=5).map(|seed| {
         let flows = run_plan(&plan, seed, SERIES).summary.flows;
         flows[0].goodput_bit_s / flows[1].goodput_bit_s
@@ -118,20 +123,7 @@ fn ssvp_shares_with_tcp() {
 
 /// One beside the other on 10 Mbit/s and 40 ms, 100 s after 20 s: goodput over goodput, of the sums of five seeds.
 fn share_on_forty_ms(transport: &str, other: &str, queue: u32) -> f64 {
-    let flow = |name: &str, transport: &str| {
-        format!("name = \"{name}\"\ntransport = {transport}\nstart = {{ uniform = [\"0 s\", \"1 s\"] }}")
-    };
-    let queue = drop_tail(&format!("{queue} packets"));
-    let plan = Scene::lasting("120 s")
-        .with("warmup = \"20 s\"")
-        .dumbbell(
-            &format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{queue}"),
-            "rate = \"100 Mbit/s\"\ndelay = \"5 ms\"",
-        )
-        .with("[tcp]\nreceiver_window = \"1000 packets\"\ntimestamps = false")
-        .flow(&flow("first", transport))
-        .flow(&flow("second", other))
-        .plan();
+    let plan = two_flows((10, 10, queue), [("first", transport), ("second", other)]);
     let (mut first, mut second) = (0.0, 0.0);
     for seed in 1..=5 {
         let flows = run_plan(&plan, seed, SERIES).summary.flows;
