@@ -328,9 +328,9 @@ THREATS = """
 the same losses, and a threshold that is moved moves the mixture with it. The curves are therefore of laws
 at work, not of a rule on fixed data. **One answer.** Rules made for TFRC or for a receiver run in a
 sender of TCP with SACK and delayed ACKs; their times come from an option that no deployed receiver sends.
-**Constants** of the rules were held against two public implementations, which disagree about ZigZag
-beyond three losses; the choice is a parameter. **Networks** are single bottlenecks that are the lossy hop
-themselves; no errors behind the bottleneck, no radio cell, no rate that varies. **Comparisons** are many:
+**Constants** of the rules were held against two public implementations and no paper; they disagree about
+ZigZag beyond three losses; the choice is a parameter. **Networks** are single bottlenecks that are the lossy
+hop themselves; no errors behind the bottleneck, no radio cell, no rate that varies. **Comparisons** are many:
 of hundred intervals five miss. **Steady flows**: nothing is said about short transfers."""
 
 RELATED = """

@@ -23,8 +23,8 @@
 //! than three losses public implementations disagree on the sign of the half deviation; `many` is it. The gradients of
 //! 1998 keep their value while the window stands still.
 //!
-//! *Validation:* vectors worked by hand from the rules, TV-6.7; two public implementations were read for the constants.
-//! Recall, precision, goodput and cost to a rival in `docs/reference/classifiers.md`.
+//! *Validation:* vectors worked by hand from the rules, TV-6.7; constants as public implementations have them, since
+//! the papers were not at hand. Recall, precision, goodput and cost to a rival in `docs/reference/classifiers.md`.
 //!
 //! *Limitations:* `biaz` and `mbiaz` assume that the last hop is the slowest and carries one flow: others' packets
 //! stretch T, and a burst behind a faster hop sets T_min too low: at the head of an uplink, behind which a wire of 100
