@@ -9,6 +9,9 @@ from pathlib import Path
 import lasthop as lh
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: Pages of the site, and how each leads to a story in the page.
+STORY = 'page/index.html#scenario=bufferbloat&amp;story=bufferbloat&amp;step=1"'
+LINKS = {"index.html": f'href="{STORY}', "how-to/which-help.html": f'href="../{STORY}'}
 
 
 def test_the_site_has_no_broken_link_and_every_public_name(tmp_path: Path) -> None:
@@ -23,3 +26,8 @@ def test_the_site_has_no_broken_link_and_every_public_name(tmp_path: Path) -> No
     public += [getattr(lh.studies, name) for name in lh.studies.__all__]
     missing = [one.__name__ for one in public if f'id="{one.__module__}.{one.__qualname__}"' not in described]
     assert missing == []
+    # The page that runs in a browser stands beside the site where it was built.
+    page = Path(lh.__file__).parent / "page/index.html"
+    links = [href in (tmp_path / name).read_text() for name, href in LINKS.items()]
+    assert all(links) if page.exists() else not any(links), links
+    assert (tmp_path / "page/index.html").exists() == page.exists()
