@@ -12,7 +12,7 @@ cd web
 tests=(tests/engine.test.mjs)
 export CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
 if [ -n "$CHROMIUM" ]; then
-    tests+=(tests/page.test.mjs tests/play.test.mjs tests/flows.test.mjs tests/share.test.mjs tests/replay.test.mjs tests/explore.test.mjs tests/capture.test.mjs tests/pictures.test.mjs)
+    tests=(tests/*.test.mjs)
 else
     echo "there is no Chromium (Debian package chromium): the tests in the browser are skipped"
 fi
