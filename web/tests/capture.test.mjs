@@ -8,7 +8,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import init, { Capture, Scenario } from "../engine/lasthop_web.js";
-import { LASTHOP, ROOT, done, flawless, launch, lasthop, open, refusal, view } from "./helpers.mjs";
+import { LASTHOP, ROOT, done, downloaded, flawless, host, launch, lasthop, open, refusal, view } from "./helpers.mjs";
 
 const PATH = `
 duration = "14 s"
@@ -100,7 +100,7 @@ test("segments, acknowledgements, SACK and window are those of tshark", { skip: 
       const { flows } = JSON.parse(capture.found());
       const flow = flows.findIndex((one, place) => one.transport === "tcp" && flows.slice(0, place).filter((before) => before.transport === "tcp").length === stream);
       const way = capture.way(flow, true);
-      const column = (table, name) => [...way.column(table, name)];
+      const column = (table, name) => [...way[table][name]];
       const near = (mine, theirs, what) => {
         assert.equal(mine.length, theirs.length, what);
         mine.forEach((value, place) => assert.ok(Math.abs(value - theirs[place]) < 2e-9, `${what} ${place}: ${value} and ${theirs[place]}`));
@@ -133,7 +133,7 @@ test("a simulation of the very scenario of a capture shows no difference to it",
   assert.equal(again.found(), capture.found());
   const [flow, forward] = again.flowOf(1);
   assert.equal(forward, 1);
-  const columns = (of, number) => ["time_s", "begin", "end", "again"].map((name) => of.way(number, true).column("segments", name));
+  const columns = (of, number) => ["time_s", "begin", "end", "again"].map((name) => of.way(number, true).segments[name]);
   assert.deepEqual(columns(again, flow), columns(capture, flow));
   // The data of the last two go the other way.
   assert.equal(JSON.parse(again.found()).flows[again.flowOf(2)[0]].from, "10.0.0.2");
@@ -289,6 +289,85 @@ test("the scenario in Play is simulated beside a capture, each of its flows", as
   await page.getByText("captured at the node server").waitFor({ timeout: 60_000 });
   assert.deepEqual(wrong, []);
   await close();
+});
+
+test("the address keeps what is looked at in a file, which is asked for once more", async () => {
+  const { page, wrong, close } = await shown(files.server);
+  await simulated(page);
+  await page.selectOption(".toolbar select >> nth=0", { index: 1 });
+  await page.getByLabel("Beside it, simulated").selectOption("none");
+  await page.focus('.chart[data-panel="sequence"] .canvas');
+  await page.keyboard.press("+");
+  const name = path.basename(files.server);
+  await page.waitForFunction((file) => ["span=", "law=none", "connection=", `file=${file}`].every((part) => location.hash.includes(part)), name);
+  const { hash } = new URL(page.url());
+  // Another file, and back.
+  await page.setInputFiles(".capture input[type=file]", files.client);
+  await page.waitForFunction((file) => location.hash.includes(`file=${file}`), path.basename(files.client));
+  await page.goBack();
+  await page.waitForFunction((file) => document.querySelector("h2.name").textContent === file, name);
+  await page.waitForFunction((wanted) => location.hash === wanted, hash);
+  await page.reload();
+  await page.getByText(`This address is of the file ${name}`).waitFor();
+  await flawless(page, "a file that is asked for");
+  await page.setInputFiles(".capture input[type=file]", files.server);
+  await page.waitForSelector(".capture .chart");
+  assert.equal(new URL(page.url()).hash, hash);
+  await page.getByRole("button", { name: "Copy link" }).click();
+  await page.getByText("does not go along").waitFor();
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("figures of a capture are saved: as SVG with its packets, as data, as the command has them", async () => {
+  const { page, wrong, close } = await shown(files.server, { colorScheme: "dark" });
+  await simulated(page);
+  const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
+  assert.ok(!svg.includes("NaN") && svg.length < 2e6, `${svg.length}`);
+  // On white whatever the theme: segments, ACKs, SACK blocks and the window of both, and three curves.
+  for (const colour of ["#0072b2", "#00825f", "#b0548a", "#5b6670"]) assert.ok(svg.includes(`"${colour}"`), colour);
+  assert.equal(svg.split("<svg ").length - 1, 3);
+  assert.match(readFileSync(await downloaded(page, folder, "Figure (PNG)")).subarray(1, 4).toString(), /PNG/);
+  const told = JSON.parse(lasthop("from-capture", files.server, "--json"));
+  assert.deepEqual(JSON.parse(readFileSync(await downloaded(page, folder, "Figures (JSON)"), "utf8")), told);
+  // Every segment of the connection that is shown.
+  const rows = readFileSync(await downloaded(page, folder, "Data (CSV)"), "utf8").trim().split("\n");
+  const way = read(files.server).way(0, true);
+  assert.equal(rows[0], "time_s,begin,end,again");
+  assert.deepEqual(rows.slice(1), [...way.segments.time_s.keys()].map((row) => ["time_s", "begin", "end", "again"].map((name) => way.segments[name][row]).join(",")));
+  await page.getByLabel("One panel").selectOption("rtt");
+  const rtts = readFileSync(await downloaded(page, folder, "Data (CSV)"), "utf8").trim().split("\n");
+  assert.match(rtts[0], /^"time_s","captured \(ms\)","simulated \(ms\)"$/);
+  await page.getByRole("button", { name: "Tables" }).click();
+  assert.equal(await page.locator(".chart table").count(), await page.locator(".chart").count());
+  await flawless(page, "tables of a capture");
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("a panel of a capture that stands beside the page is shown in a frame, and none from elsewhere", async () => {
+  const hosted = await host("/paper/", { "runs/transfer.pcapng": readFileSync(files.server) });
+  const frame = `${hosted.address}?panel=sequence#view=capture&capture=runs/transfer.pcapng&law=none&span=2-6`;
+  const { page, wrong, close } = await open(browser, frame);
+  await page.waitForSelector(".chart .canvas");
+  assert.deepEqual(await page.$$eval(".chart", (all) => all.map((one) => one.dataset.panel)), ["sequence"]);
+  assert.equal(await page.locator("nav, table").count(), 0);
+  await flawless(page, "a panel of a capture");
+  assert.match(await page.getAttribute(".chart .canvas", "aria-label"), /from 2.00 to 6.00 s/);
+  const [whole] = await Promise.all([page.context().waitForEvent("page"), page.getByText("Open in lasthop").click()]);
+  await whole.waitForSelector(".capture .chart >> nth=3");
+  assert.equal(await whole.textContent("h2.name"), "runs/transfer.pcapng");
+  for (const elsewhere of ["../secret.pcap", "//127.0.0.1:1/x.pcap", "http://127.0.0.1:1/x.pcap", "runs/transfer.txt", "runs/../../x.pcap"]) {
+    const asked = [];
+    const other = await open(browser, `${hosted.address}#view=capture&capture=${encodeURIComponent(elsewhere)}`);
+    other.page.on("request", (request) => asked.push(request.url()));
+    await other.page.getByText("it may name one in the folder of the page").waitFor();
+    assert.deepEqual(asked.filter((url) => /secret|x\.pcap|transfer/.test(url)), []);
+    await other.close();
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+  await hosted.end();
 });
 
 /** A run that writes a capture while the page shows it; `grow` says up to which byte. */

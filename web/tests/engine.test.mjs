@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { before, test } from "node:test";
 import init, { Scenario, setValue, studentT } from "../engine/lasthop_web.js";
-import { ROOT, lasthop, prints } from "./helpers.mjs";
+import { ROOT, lasthop, ready } from "./helpers.mjs";
 
 const scenarios = path.join(ROOT, "scenarios");
 const files = Object.fromEntries(["train.down", "train.up"].map((name) => [name, readFileSync(path.join(scenarios, name), "utf8")]));
@@ -22,8 +22,11 @@ function timeless({ wall_s: _, set_up_s: __, ...rest }) {
 
 before(() => init({ module_or_path: readFileSync(path.join(ROOT, "web/engine/lasthop_web_bg.wasm")) }));
 
-test("every ready scenario has the native fingerprint", () => {
-  for (const [name, print] of prints()) assert.equal(run(name).fingerprint, print, name);
+test("every figure of every ready scenario is that of the command", () => {
+  for (const name of ready()) {
+    const [native] = JSON.parse(lasthop("run", `scenarios/${name}.toml`, "--seed", "1", "--json", "-")).runs;
+    assert.deepEqual(timeless(run(name)), timeless(native), name);
+  }
 });
 
 test("random changes of scenarios give the numbers of the command", () => {
@@ -53,7 +56,7 @@ test("a window of the trace belongs to the same run, and knows the truth of each
   const text = readFileSync(path.join(scenarios, "lossy-last-hop.toml"), "utf8");
   const scenario = new Scenario(text, false, "x", "[]", "{}");
   const whole = JSON.parse(scenario.run(1n, () => {}, [], []).summary());
-  const window = scenario.replay(1n, 14, 15, 1_000_000, () => {});
+  const window = scenario.replay(1n, 14, 15, 1_000_000, false, () => {});
   assert.equal(window.fingerprint, whole.fingerprint);
   const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
   // The summary counts from the end of the warm-up on, a packet when it has left, which takes 12 ms over an access link.
@@ -66,14 +69,34 @@ test("a window of the trace belongs to the same run, and knows the truth of each
   const times = window.column("decisions", "time_s");
   const timeouts = kinds.filter((kind, row) => kind === 1 && times[row] >= 2).length;
   assert.equal(timeouts, whole.totals.timeouts);
-  const small = scenario.replay(1n, 10, 60, 500, () => {});
+  const small = scenario.replay(1n, 10, 60, 500, false, () => {});
   assert.equal(small.column("hops", "enqueue_s").length, 500);
   assert.ok(small.endS > 10 && small.endS < 60);
 });
 
+test("marks and repairs of the whole run are those that links and helpers count", () => {
+  const moments = (name, overrides, looksAtAll = true) => {
+    const text = readFileSync(path.join(scenarios, `${name}.toml`), "utf8");
+    const scenario = new Scenario(text, false, `${name}.toml`, JSON.stringify([["warmup", '"0 s"'], ...overrides]), "{}");
+    const window = scenario.replay(1n, 0, 0, 1, looksAtAll, () => {});
+    const { links, fingerprint } = JSON.parse(scenario.run(1n, () => {}, [], []).summary());
+    assert.equal(window.fingerprint, fingerprint);
+    const sum = (of) => links.reduce((total, link) => total + (of(link) ?? 0), 0);
+    return { marks: window.column("marks", "time_s")?.length, marked: sum((link) => link.marks), repairs: window.column("repairs", "flow")?.length, repeated: sum((link) => link.snoop?.repeats_by_duplicate) };
+  };
+  const marked = moments("single-flow", [["topology.bottleneck.queue", '"dual-pi2"'], ["flows.0.transport", '"prague"']]);
+  assert.ok(marked.marks > 1000 && marked.marks === marked.marked, JSON.stringify(marked));
+  assert.equal(marked.repairs, 0);
+  const repaired = moments("snoop", []);
+  assert.ok(repaired.repairs > 100 && repaired.repairs === repaired.repeated, JSON.stringify(repaired));
+  // What its sender repeats is no repair by the network.
+  assert.equal(moments("snoop", [["helpers", "[]"]]).repairs, 0);
+  assert.equal(moments("snoop", [], false).repairs, undefined);
+});
+
 test("the SACK blocks of a window belong to its ACKs and lie within what was sent", () => {
   const text = readFileSync(path.join(scenarios, "lossy-last-hop.toml"), "utf8");
-  const window = (sender) => new Scenario(text, false, "x", JSON.stringify([["flows.0.transport", `"${sender}"`]]), "{}").replay(1n, 0, 4, 1_000_000, () => {});
+  const window = (sender) => new Scenario(text, false, "x", JSON.stringify([["flows.0.transport", `"${sender}"`]]), "{}").replay(1n, 0, 4, 1_000_000, false, () => {});
   const sack = window("sack");
   const [hop, from, to] = ["hop", "from", "to"].map((name) => sack.column("sacks", name));
   const [back, ack, seq, payload, flow] = ["back", "ack", "seq", "payload_bytes", "flow"].map((name) => sack.column("hops", name));

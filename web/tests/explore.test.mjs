@@ -6,7 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, downloaded, flawless, lasthop, launch, open, serious, view } from "./helpers.mjs";
+import { ROOT, done, downloaded, flawless, lasthop, launch, open, view } from "./helpers.mjs";
 
 let browser;
 let folder;
@@ -57,7 +57,7 @@ test("a study shows the means and intervals of the command, and a point opens th
     const point = page.getByRole("button", { name: /^Vegas, packet error rate 0\.03/ });
     await point.focus();
     await page.keyboard.press("Enter");
-    await serious(page, "a point, dark");
+    await flawless(page, "a point, dark");
     await page.locator(".onepoint select").selectOption("2");
     await page.getByRole("button", { name: "Open in Play" }).click();
     await done(page);
@@ -93,7 +93,7 @@ test("a paper shows its claims beside their figures, and the run behind a point 
     const shown = Number.parseFloat(await page.textContent('td[data-metric="goodput_bit_s"]'));
     assert.ok(Math.abs(shown / value - 1) < 0.01, `${shown} in Play, ${value} in the table`);
     await page.click("nav >> text=Explore");
-    await serious(page, "explore");
+    await flawless(page, "explore");
   });
 });
 
@@ -238,6 +238,35 @@ test("one file holds a study, and needs no server", async () => {
   assert.match(await page.textContent("main"), /1 of 1 fingerprints agree/);
   assert.deepEqual(wrong, []);
   await context.close();
+});
+
+test("a figure stands alone in a frame, with what was chosen", async () => {
+  await explore(study, async (page) => {
+    await page.getByLabel("Measure").selectOption("jain_index");
+    await page.waitForSelector(".explored .point");
+    await page.getByRole("button", { name: "Copy frame" }).click();
+    await page.waitForFunction(() => document.querySelector(".taken pre")?.textContent.includes("jain_index"));
+    const [, source] = /src="([^"]+)"/.exec(await page.textContent(".taken pre"));
+    await page.goto(source.replaceAll("&#38;", "&"));
+    await page.waitForSelector(".explored .point");
+    assert.equal(await page.locator(".explored .point").count(), 18);
+    assert.equal(await page.locator("nav, select, table").count(), 0);
+    assert.match(await page.textContent(".look"), /Jain/);
+    await flawless(page, "a figure alone");
+  });
+});
+
+test("claims by their verdict, and figures on a phone, are free of findings of axe", async () => {
+  for (const options of [{ colorScheme: "dark" }, { viewport: { width: 360, height: 800 } }]) {
+    await explore("docs/papers/000", async (page) => {
+      await flawless(page, "a figure of a paper");
+      await page.locator(".explored .point").first().press("Enter");
+      await flawless(page, "a point of a paper");
+      await page.locator(".tally button").first().click();
+      await page.waitForSelector("#listed-title");
+      await flawless(page, "claims of a verdict");
+    }, options);
+  }
 });
 
 test("no axis goes beyond what is possible, and the address has what was chosen", async () => {

@@ -2,6 +2,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
+import http from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { createInterface } from "node:readline";
@@ -18,10 +19,11 @@ export function lasthop(...words) {
   return execFileSync(LASTHOP, words, { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
 }
 
-const ready = () => readdirSync(path.join(ROOT, "scenarios")).filter((name) => name.endsWith(".toml")).map((name) => name.slice(0, -5));
+/** The ready scenarios, by name. */
+export const ready = () => readdirSync(path.join(ROOT, "scenarios")).filter((name) => name.endsWith(".toml")).map((name) => name.slice(0, -5));
 
 /** Ready scenarios, and the fingerprint that the native engine gives each. */
-export function* prints(names = ready()) {
+export function* prints(names) {
   for (const name of names) {
     const { runs } = JSON.parse(lasthop("run", `scenarios/${name}.toml`, "--seed", "1", "--json", "-"));
     yield [name, runs[0].fingerprint];
@@ -113,4 +115,26 @@ export async function flawless(page, what, weights = ["minor", "moderate", "seri
   const { violations } = await page.evaluate(() => globalThis.axe.run({ rules: { "target-size": { enabled: true } } }));
   const found = violations.filter((one) => weights.includes(one.impact));
   assert.deepEqual(found.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`), []);
+}
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
+
+/** A web server that hands out the built page below a path, as any static host does, and `more` files beside it. */
+export async function host(below, more = {}) {
+  const folder = path.join(ROOT, "python/lasthop/page");
+  const hosted = http.createServer((request, answer) => {
+    const { pathname } = new URL(request.url, "http://host");
+    try {
+      if (!pathname.startsWith(below)) throw new Error("elsewhere");
+      const name = pathname.slice(below.length) || "index.html";
+      const content = more[name] ?? readFileSync(path.join(folder, name));
+      answer.writeHead(200, { "Content-Type": TYPES[path.extname(name)] ?? "application/octet-stream" }).end(content);
+    } catch {
+      answer.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => hosted.listen(0, "127.0.0.1", resolve));
+  // A test that fails ends it no more, and must not keep the others waiting for ever.
+  hosted.unref();
+  return { address: `http://127.0.0.1:${hosted.address().port}${below}`, end: () => new Promise((resolve) => { hosted.closeAllConnections(); hosted.close(resolve); }) };
 }

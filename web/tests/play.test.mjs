@@ -53,7 +53,7 @@ test("what to look at, verdicts, the path and the first curve are seen without s
 });
 
 test("a drag over a curve looks closer in all of them, and the keyboard does the same", async () => {
-  await play("", {}, async (page) => {
+  await play("#span=whole", {}, async (page) => {
     const whole = await label(page, 3);
     const box = await page.locator(".chart .canvas").nth(1).boundingBox();
     await page.mouse.move(box.x + 200, box.y + 40);
@@ -73,6 +73,62 @@ test("a drag over a curve looks closer in all of them, and the keyboard does the
     await page.getByRole("button", { name: "Look closer" }).click();
     await page.getByRole("button", { name: "Whole run" }).click();
     assert.equal(await label(page, 3), whole);
+  });
+});
+
+test("a run is first looked at where something happens, and its figures can be read", async () => {
+  await play("#scenario=two-base-stations", {}, async (page) => {
+    // The path changes after 20 s.
+    assert.match(await label(page), /from 18.0 to 25.0 s/);
+    assert.match(await page.textContent(".look"), /The curves show the first time/);
+    assert.match(await page.textContent(".path .clock"), /^20\.0 s/);
+    await page.getByRole("button", { name: "Tables" }).click();
+    await page.waitForFunction(() => location.hash.includes("tables=1"));
+    const tables = await page.$$eval(".chart", (all) => all.map((one) => [one.querySelector(".unit").textContent, one.querySelector("th + th").textContent, one.querySelectorAll("tbody tr").length]));
+    for (const [unit, head, rows] of tables) assert.ok(head.endsWith(`(${unit})`) && rows > 10 && rows <= 20, `${unit} ${head} ${rows}`);
+    await flawless(page, "tables");
+    await page.getByRole("button", { name: "Tables" }).click();
+    await page.getByRole("button", { name: "Whole run" }).click();
+    await page.waitForFunction(() => location.hash.includes("span=whole"));
+    assert.match(await label(page), /over 60 s/);
+    assert.doesNotMatch(await page.textContent(".look"), /The curves show/);
+  });
+  // Where nothing of the kind happens, all of it is seen.
+  await play("#scenario=bufferbloat&seeds=1", {}, async (page) => assert.match(await label(page), /over \d+ s/));
+});
+
+test("the path stays in sight while curves are read, and hides nothing that is chosen", async () => {
+  await play("#scenario=lossy-last-hop&seeds=1", { viewport: { width: 1280, height: 800 } }, async (page) => {
+    await page.locator(".chart .canvas").nth(3).evaluate((chart) => window.scrollTo(0, chart.getBoundingClientRect().top + scrollY - 300));
+    await page.waitForSelector(".path.held");
+    const box = await page.locator(".path canvas").boundingBox();
+    assert.ok(box.y >= 0 && box.y < 20 && box.height > 80, JSON.stringify(box));
+    await flawless(page, "the path held");
+    // The keyboard goes back to what is above: it stands below the path.
+    await page.locator(".chart .canvas").nth(1).focus();
+    const { top, bottom } = await page.evaluate(() => ({ top: document.activeElement.getBoundingClientRect().top, bottom: document.querySelector(".path .drawn").getBoundingClientRect().bottom }));
+    assert.ok(top >= bottom, `${top} and ${bottom}`);
+    await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+    await page.waitForSelector(".path.held", { state: "detached" });
+    await page.evaluate(() => window.scrollTo(0, 0));
+    assert.ok((await page.locator(".path canvas").boundingBox()).y > 50);
+  });
+});
+
+test("stations are drawn beside each other: their airtime, their rate and their queues", async () => {
+  await play("#scenario=slow-station&seeds=1", {}, async (page) => {
+    const lines = async (panel) => (await page.locator(`.chart[data-panel=${panel}] .canvas`).getAttribute("aria-label")).split("means: ")[1].split(". Arrow")[0].split(", ").map((one) => [one.replace(/ [\d.]+$/, ""), Number(/([\d.]+)$/.exec(one)[1])]);
+    const run = JSON.parse(lasthop("run", "scenarios/slow-station.toml", "--seed", "1", "--set", "warmup=0 s", "--json", "-")).runs[0];
+    const airtime = await lines("airtime");
+    assert.ok(airtime.length >= 3);
+    for (const [name, mean] of airtime) {
+      const told = 100 * run.links.find((link) => link.name === name).utilisation;
+      assert.ok(Math.abs(mean - told) <= 0.02 * told + 0.05, `${name}: ${mean} and ${told}`);
+    }
+    // The slow station has a share of the air like the others, and a rate far below theirs.
+    const rates = Object.fromEntries(await lines("air-rate"));
+    assert.ok(rates["slow-ap (reverse)"] < rates["fast-1-ap (reverse)"] / 5, JSON.stringify(rates));
+    assert.ok((await lines("air-queue")).length >= 2);
   });
 });
 
@@ -118,7 +174,7 @@ test("the address says all that is chosen: reloading and going back lead to the 
     await page.fill("#key-channel-error-packet_error_rate", "0.02");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Dark colours" }).click();
-    await page.waitForFunction(() => ["flow=4", "span=", "seeds=1-2", "theme=dark", "set=channel.error.packet_error_rate%3D0.02"].every((part) => location.hash.includes(part)));
+    await page.waitForFunction(() => ["flow=4", "span=", "seeds=1-2", "theme=dark", "set=channel.error.packet_error_rate%3D0.02"].every((part) => location.hash.includes(part))).catch(async () => assert.fail(await fragment(page)));
     await done(page);
     const [before, hash, titles] = [await label(page), await fragment(page), await page.$$eval(".chart .title", (all) => all.map((one) => one.textContent))];
     await page.reload();

@@ -4,12 +4,11 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { ROOT, done, downloaded, flawless, lasthop, launch, open, view } from "./helpers.mjs";
+import { ROOT, done, downloaded, flawless, host, lasthop, launch, open, view } from "./helpers.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 
 const STORIES = JSON.parse(readFileSync(path.join(ROOT, "web/src/stories/stories.json"), "utf8"));
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
 
 let browser;
 let server;
@@ -21,26 +20,6 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
-
-/** A web server that hands out the built page below a path, as any static host does. */
-async function host(below) {
-  const folder = path.join(ROOT, "python/lasthop/page");
-  const hosted = http.createServer((request, answer) => {
-    const { pathname } = new URL(request.url, "http://host");
-    try {
-      if (!pathname.startsWith(below)) throw new Error("elsewhere");
-      const name = pathname.slice(below.length) || "index.html";
-      const content = readFileSync(path.join(folder, name));
-      answer.writeHead(200, { "Content-Type": TYPES[path.extname(name)] ?? "application/octet-stream" }).end(content);
-    } catch {
-      answer.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => hosted.listen(0, "127.0.0.1", resolve));
-  // A test that fails ends it no more, and must not keep the others waiting for ever.
-  hosted.unref();
-  return { address: `http://127.0.0.1:${hosted.address().port}${below}`, end: () => new Promise((resolve) => { hosted.closeAllConnections(); hosted.close(resolve); }) };
-}
 
 test("a story leads through its views, and its questions come last", async () => {
   const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
@@ -101,7 +80,7 @@ test("one panel stands alone in a frame of another page", async () => {
   const around = http.createServer((_, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end("<title>paper</title>"));
   await new Promise((resolve) => around.listen(0, "127.0.0.1", resolve));
   around.unref();
-  const { page, wrong, close } = await open(browser, hosted.address);
+  const { page, wrong, close } = await open(browser, `${hosted.address}#span=whole`);
   await done(page);
   const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-share-"));
   await page.getByLabel("One panel").selectOption("queue");
@@ -124,6 +103,13 @@ test("one panel stands alone in a frame of another page", async () => {
   await inside.locator('.results[aria-busy="false"]').waitFor({ timeout: 60_000 });
   await page.waitForTimeout(1000);
   assert.match(await inside.locator("a").getAttribute("href"), /^\/lab\/#scenario=/);
+  const { hash } = new URL(await inside.locator("a").evaluate((one) => one.href));
+  for (const panel of ["queue", "path", "verdicts", "figures"]) {
+    await page.goto(`${hosted.address}?panel=${panel}${hash}`);
+    await page.waitForSelector('.results[aria-busy="false"]');
+    await page.waitForSelector(".took");
+    await flawless(page, `the panel ${panel}`);
+  }
   assert.deepEqual(wrong.filter((one) => !one.startsWith("request: ")), []);
   await close();
   await hosted.end();

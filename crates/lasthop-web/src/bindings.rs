@@ -183,14 +183,15 @@ impl Scenario {
         made.map(Capture::of).map_err(|error| refused("run", error))
     }
 
-    /// Runs it and keeps the packets on links between two times, `most` of them at most. Its decisions are those from
-    /// the beginning of the run on, whatever the warm-up.
+    /// Runs it and keeps the packets on links between two times, `most` of them at most. Losses and decisions are those
+    /// from the beginning of the run on, whatever the warm-up; so are marks and repairs if `looks_at_all`.
     pub fn replay(
         &self,
         seed: u64,
         from_s: f64,
         to_s: f64,
         most: usize,
+        looks_at_all: bool,
         told: &Function,
     ) -> Result<Replay, JsValue> {
         let scenario = self.inner.seeded(seed).map_err(|error| refused("run", error))?;
@@ -198,7 +199,8 @@ impl Scenario {
         plan.warmup = lasthop_core::time::Span::ZERO;
         let at = |seconds: f64| Time((seconds.max(0.0) * 1e9) as u64);
         let mut tell = teller(told);
-        let mut window = replay::Replay::new((at(from_s), at(to_s)), most, &mut tell);
+        let moments = looks_at_all.then(|| replay::Moments::of(&plan));
+        let mut window = replay::Replay::new((at(from_s), at(to_s)), most, moments, &mut tell);
         let how = (Recording { series: false, trace: true, frames: true }, Evaluation::Eager);
         let run = run::run_into(&plan, seed, how, &mut window, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
@@ -300,23 +302,17 @@ impl Capture {
         found.map_or_else(Vec::new, |(number, forward)| vec![number, u32::from(forward)])
     }
 
-    /// One way of a connection over time.
-    pub fn way(&self, flow: u32, forward: bool) -> CapturedWay {
-        CapturedWay { inner: Way::of(&self.inner, flow, forward) }
-    }
-}
-
-/// One way of a connection over time.
-#[wasm_bindgen]
-pub struct CapturedWay {
-    inner: Way,
-}
-
-#[wasm_bindgen]
-impl CapturedWay {
-    /// A column of one of the tables `segments`, `acks`, `sacks` and `trips`.
-    pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
-        self.inner.column(table, column)
+    /// One way of a connection over time: an object of tables, each of columns.
+    pub fn way(&self, flow: u32, forward: bool) -> JsValue {
+        let tables = Object::new();
+        for (name, of_table) in Way::of(&self.inner, flow, forward).tables() {
+            let table = Object::new();
+            for (name, values) in of_table {
+                put(&table, name, &Float64Array::from(values.as_slice()));
+            }
+            put(&tables, name, &table);
+        }
+        tables.into()
     }
 }
 
@@ -398,7 +394,8 @@ impl Replay {
         self.seen as f64
     }
 
-    /// A column of one of the tables `hops`, `sacks`, `windows`, `losses`, `decisions` and `collisions`.
+    /// A column of one of the tables `hops`, `sacks`, `windows`, `losses`, `decisions`, `collisions`, `marks` and
+    /// `repairs`.
     pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
         match table {
             "hops" => self.inner.of_hops(column),
@@ -407,6 +404,8 @@ impl Replay {
             "losses" => self.inner.of_losses(column),
             "decisions" => self.inner.of_decisions(column),
             "collisions" => self.inner.of_collisions(column),
+            "marks" => self.inner.of_marks(column),
+            "repairs" => self.inner.of_repairs(column),
             _ => None,
         }
     }

@@ -1,12 +1,13 @@
 //! A window of the trace of a run, and where the interesting moments of the whole run are. The run is repeated for each
 //! window, which takes less time than to keep the trace: memory is bounded however long the run is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use lasthop_cc::LossKind;
 use lasthop_core::packet::{Cause, Kind, flag};
 use lasthop_core::time::Time;
+use lasthop_net::plan::Plan;
 use lasthop_net::trace::{
     Decision, DecisionRecord, FrameOutcome, FrameRecord, HopRecord, Sink, WindowRecord,
 };
@@ -40,6 +41,62 @@ struct Collision {
     flow: Option<u32>,
 }
 
+/// When a packet of which flow was marked, or sent again by the network: both show in records of all packets alone.
+pub struct Moments {
+    /// The node at which a direction begins, and from which a flow comes.
+    begins: Vec<usize>,
+    sources: Vec<usize>,
+    /// A bit for each packet that its sender made, by its serial number.
+    made: Vec<u64>,
+    /// Packets that have been marked.
+    marked: BTreeSet<u32>,
+    /// Data that were lost, by flow, direction and first byte, and the packet.
+    lost: BTreeMap<(u32, u32, u64), u32>,
+    marks: Vec<(Time, u32)>,
+    repairs: Vec<(Time, u32)>,
+}
+
+impl Moments {
+    /// None yet.
+    pub fn of(plan: &Plan) -> Moments {
+        Moments {
+            begins: plan.links.iter().flat_map(|link| [link.from, link.to]).collect(),
+            sources: plan.flows.iter().map(|flow| flow.source).collect(),
+            made: Vec::new(),
+            marked: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            marks: Vec::new(),
+            repairs: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, record: &HopRecord) {
+        let &HopRecord { packet, flow, direction, seq, .. } = record;
+        let is_marked = record.flags & flag::CE != 0;
+        if is_marked && self.marks.len() < MOST_MOMENTS && self.marked.insert(packet) {
+            self.marks.push((record.transmitted.unwrap_or(record.enqueued), flow));
+        }
+        if record.back || record.payload == 0 {
+            return;
+        }
+        let (place, bit) = (packet as usize / 64, 1 << (packet % 64));
+        if self.begins.get(direction as usize) == self.sources.get(flow as usize) {
+            self.made.resize(self.made.len().max(place + 1), 0);
+            self.made[place] |= bit;
+        }
+        // What was lost here comes once more, in the same packet or in one that did not come from its sender.
+        if let Some(&before) = self.lost.get(&(flow, direction, seq))
+            && (before == packet || self.made.get(place).is_none_or(|made| made & bit == 0))
+            && self.repairs.len() < MOST_MOMENTS
+        {
+            self.repairs.push((record.enqueued, flow));
+        }
+        if record.lost.is_some() && self.lost.len() < MOST_MOMENTS {
+            self.lost.insert((flow, direction, seq), packet);
+        }
+    }
+}
+
 /// Takes down a window of the trace.
 pub struct Replay<'a> {
     from: Time,
@@ -54,13 +111,20 @@ pub struct Replay<'a> {
     truths: Vec<Option<Cause>>,
     /// Where the window had to end, because there were too many packets in it.
     cut: Option<Time>,
+    /// Of the whole run, if they are asked for.
+    moments: Option<Moments>,
     looks: u32,
     told: Option<Told<'a>>,
 }
 
 impl<'a> Replay<'a> {
     /// Of what happens from `from` to `to`, and of `most` packets on links at most.
-    pub fn new((from, to): (Time, Time), most: usize, told: Told<'a>) -> Replay<'a> {
+    pub fn new(
+        (from, to): (Time, Time),
+        most: usize,
+        moments: Option<Moments>,
+        told: Told<'a>,
+    ) -> Replay<'a> {
         Replay {
             from,
             to,
@@ -72,6 +136,7 @@ impl<'a> Replay<'a> {
             collisions: Vec::new(),
             truths: Vec::new(),
             cut: None,
+            moments,
             looks: 0,
             told: Some(told),
         }
@@ -79,7 +144,8 @@ impl<'a> Replay<'a> {
 
     /// The run is over: finds what each decision answered.
     pub fn finish(self) -> Replay<'static> {
-        let Replay { from, to, most, hops, windows, losses, decisions, collisions, cut, looks, .. } = self;
+        let Replay { from, to, most, hops, windows, losses, decisions, collisions, .. } = self;
+        let Replay { cut, looks, moments, .. } = self;
         let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
         for loss in losses.iter().filter(|loss| loss.data) {
             lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
@@ -94,7 +160,21 @@ impl<'a> Replay<'a> {
         };
         let truths = decisions.iter().map(truth).collect();
         let told = None;
-        Replay { from, to, most, hops, windows, losses, decisions, collisions, truths, cut, looks, told }
+        Replay {
+            from,
+            to,
+            most,
+            hops,
+            windows,
+            losses,
+            decisions,
+            collisions,
+            truths,
+            cut,
+            moments,
+            looks,
+            told,
+        }
     }
 
     /// Where the window ends, in seconds.
@@ -186,6 +266,16 @@ impl<'a> Replay<'a> {
         Some(self.collisions.iter().map(of).collect())
     }
 
+    /// A column of all packets of the run that were marked: when, and of which flow.
+    pub fn of_marks(&self, column: &str) -> Option<Vec<f64>> {
+        of_moments(&self.moments.as_ref()?.marks, column)
+    }
+
+    /// A column of all data that the network sent again after it had lost them: when, and of which flow.
+    pub fn of_repairs(&self, column: &str) -> Option<Vec<f64>> {
+        of_moments(&self.moments.as_ref()?.repairs, column)
+    }
+
     /// A column of all decisions of the run. `decision`: 0 for a recovery, 1 for a timeout, 2 for a reduction that was
     /// undone. `belief`: 0 if the sender does not tell losses apart, 1 for congestion, 2 for the air. `truth`: 0 if the
     /// segment had not been lost, and from 1 on the causes in their order.
@@ -216,6 +306,14 @@ impl<'a> Replay<'a> {
     }
 }
 
+fn of_moments(moments: &[(Time, u32)], column: &str) -> Option<Vec<f64>> {
+    Some(match column {
+        "time_s" => moments.iter().map(|(time, _)| time.seconds()).collect(),
+        "flow" => moments.iter().map(|&(_, flow)| f64::from(flow)).collect(),
+        _ => return None,
+    })
+}
+
 fn number(cause: Cause) -> f64 {
     Cause::NAMES.iter().position(|name| *name == cause.name()).unwrap_or(0) as f64
 }
@@ -226,7 +324,7 @@ fn known(record: &HopRecord) -> Time {
 }
 
 impl Sink for Replay<'_> {
-    /// Before and behind the window only losses and decisions are of use.
+    /// Before and behind the window only losses and decisions are of use, unless moments are asked for.
     fn wants(&mut self, now: Time) -> (Time, Time) {
         self.looks += 1;
         if self.looks.is_multiple_of(LOOKS_PER_TELLING)
@@ -234,6 +332,9 @@ impl Sink for Replay<'_> {
             && let Some(told) = &mut self.told
         {
             told(now.seconds());
+        }
+        if self.moments.is_some() {
+            return (Time::ZERO, Time::MAX);
         }
         (self.from, self.cut.unwrap_or(self.to))
     }
@@ -250,6 +351,9 @@ impl Sink for Replay<'_> {
                 cause,
                 data: !record.back,
             });
+        }
+        if let Some(moments) = &mut self.moments {
+            moments.take(record);
         }
         let over = record.lost.is_some() || record.arrived.is_some();
         if record.enqueued > self.to || (over && known(record) < self.from) || self.cut.is_some() {

@@ -6,9 +6,10 @@ import type { CaptureRead, CapturedFlow, Overrides, SimulatedRead } from "../eng
 import { panelsOf, CAPTURED, SIMULATED, type Chosen } from "../model/captured";
 import { spanOf, type Span } from "../model/curves";
 import { IS_QLOG, openFiles } from "../model/files";
+import { setSpan } from "../model/span";
 import { choose, open, pool, useChosen, useStore, type State } from "../model/store";
-import { Chart } from "../ui/chart";
-import { Beside, IN_PLAY, inPlay, Legend, lawsOf, NO_LAW, setSpan, shown, useJob, Zoom } from "./parts";
+import { Zoom } from "../ui/zoom";
+import { Beside, Charts, IN_PLAY, inPlay, Legend, lawsOf, NO_LAW, shown, TakeAlong, useJob } from "./parts";
 import { QlogView } from "./qlog";
 
 /** Connections that are listed; the others are in the file all the same. */
@@ -135,12 +136,12 @@ function Toolbar({ state, read, chosen, law, span, duration }: ToolProps) {
       )}
       {!state.capture?.grows && <Beside state={state} law={law} laws={lawsOf(state)} />}
       <button type="button" disabled={read.scenario.flows.length === 0} onClick={() => open({ name: `${read.name.replace(/\.[^.]*$/, "")}.toml`, text: read.scenario.text, files: {} }, null, { view: "play" })}>Open the path in Play</button>
-      <Zoom span={span} duration={duration} whole="Whole capture" />
+      <Zoom span={span} duration={duration} whole="Whole capture" show={setSpan} />
     </div>
   );
 }
 
-function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme: string }) {
+function Shown({ read, state, theme, only }: { read: CaptureRead; state: State; theme: string; only: string | null }) {
   const [askedLaw] = useChosen("law");
   const [askedSpan] = useChosen("span");
   const { capture } = state;
@@ -164,6 +165,7 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
   const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
   const isTcp = found.flows[chosen.flow]?.transport === "tcp";
   const drawn = useMemo(() => panelsOf(read.way, simulated?.way ?? null, span ?? [0, duration], isTcp), [read, simulated, span, duration, isTcp, theme]);
+  if (only !== null) return <Charts {...{ drawn, only, duration, span, theme }} />;
   const assumed = [...(found.path["rate_bit_s"] === null ? ["the rate"] : []), ...(found.path["base_rtt_s"] === null ? ["the delay"] : [])];
   const others = found.others > 0 ? `, ${found.others.toLocaleString("en-GB")} of other protocols` : "";
   return (
@@ -177,7 +179,7 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
       {job.failure && <pre class="message bad" role="alert">{played ? "the scenario in Play" : "the path of the capture"} cannot be simulated: {job.failure.text}</pre>}
       <section class="charts" aria-label="Curves">
         <Toolbar {...{ state, read, chosen, law, span, duration }} />
-        {drawn.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={NO_MARKS} theme={theme} isLast={index === drawn.length - 1} zoom={setSpan} />)}
+        <Charts {...{ drawn, only, duration, span, theme }} />
         {isTcp && <Legend again="sent once more, or late" isLog={false} />}
         {simulated && played && <p class="foot">Simulated: the scenario {played.name} as it stands in Play, seed {state.seed}; its packets are captured at the node {played.node} and read like those of the file. Time 0 is the first packet of each.</p>}
         {simulated && !played && <p class="foot">Simulated: the path below, as lasthop from-capture writes it, with {law}; its packets are captured at the node {scenario.node ?? USUAL_NODE} and read like those of the file. Time 0 is the first packet of each.</p>}
@@ -185,14 +187,13 @@ function Shown({ read, state, theme }: { read: CaptureRead; state: State; theme:
       {simulated && <Differences beside={simulated.beside} />}
       <Path read={read} />
       <Connections read={read} chosen={chosen} />
+      <TakeAlong name={read.name} drawn={drawn} span={span ?? [0, duration]} found={found} />
     </>
   );
 }
 
-const NO_MARKS: never[] = [];
-
 /** A file of packets, read connection by connection. */
-function PacketView({ state, theme }: { state: State; theme: string }) {
+function PacketView({ state, theme, panel }: { state: State; theme: string; panel: string | null }) {
   const { capture } = state;
   const [asked] = useChosen("connection");
   const [askedInterface] = useChosen("interface");
@@ -223,28 +224,39 @@ function PacketView({ state, theme }: { state: State; theme: string }) {
           {several.map((one) => <button key={one} type="button" onClick={() => choose("interface", String(one))}>Interface {one}</button>)}
         </p>
       )}
-      {shownRead && several.length === 0 && <Shown read={{ ...shownRead, chosen: value ? chosenOf(asked, shownRead.found.flows) : shownRead.chosen }} state={state} theme={theme} />}
+      {shownRead && several.length === 0 && <Shown read={{ ...shownRead, chosen: value ? chosenOf(asked, shownRead.found.flows) : shownRead.chosen }} state={state} theme={theme} only={panel} />}
     </div>
   );
 }
 
-export function CaptureView({ theme }: { theme: string }) {
+/** The file that is open; `only` names the one panel of it that is shown. */
+export function CaptureFile({ theme, only = null }: { theme: string; only?: string | null }) {
   const state = useStore();
-  const { capture } = state;
+  const { capture, note, wanted } = state;
+  return (
+    <>
+      {note && <p class="message note" role="status">{note}</p>}
+      {wanted !== null && <p class="message note" role="status">This address is of the file {wanted}: open it above. A page may not read files by itself; what was chosen is kept.</p>}
+      {capture && (IS_QLOG.test(capture.name) ? <QlogView state={state} theme={theme} only={only} /> : <PacketView state={state} theme={theme} panel={only} />)}
+    </>
+  );
+}
+
+export function CaptureView({ theme }: { theme: string }) {
+  const { capture, wanted } = useStore();
   return (
     <main id="main" class="explore capture" tabIndex={-1}>
       <div class="head">
-        <h2 class="name">{capture?.name ?? "Open a capture"}</h2>
+        <h2 class="name">{capture?.name ?? wanted ?? "Open a capture"}</h2>
         <label class="file">Open a capture<input type="file" accept=".pcap,.pcapng,.cap,.qlog,.sqlog" onChange={(event) => { void openFiles(event.currentTarget.files); event.currentTarget.value = ""; }} /></label>
       </div>
-      {state.note && <p class="message note" role="status">{state.note}</p>}
-      {!capture && (
+      {!capture && wanted === null && (
         <div class="empty">
           <p>A capture of a transfer (pcap, pcapng) is shown here beside a simulation of its path, and a log of a QUIC stack (qlog) beside a scenario of yours. Drop it anywhere on the page, or open it above; it stays in this browser.</p>
           <pre tabIndex={0}>{"tcpdump -i eth0 -s 96 -w transfer.pcap host ADDRESS\nlasthop view transfer.pcap"}</pre>
         </div>
       )}
-      {capture && (IS_QLOG.test(capture.name) ? <QlogView state={state} theme={theme} /> : <PacketView state={state} theme={theme} />)}
+      <CaptureFile theme={theme} />
     </main>
   );
 }

@@ -1,22 +1,21 @@
-// What captures and logs of stacks share in their views: jobs of the engine, how close one looks, and the choice of what is
-// simulated beside them.
+// What captures and logs of stacks share in their views: jobs of the engine, curves, what is taken along, and the choice of
+// what is simulated beside them.
 
 import { useEffect, useState } from "preact/hooks";
 import { Cancelled, EngineError } from "../engine/pool";
 import type { Failure, SimulatedRead } from "../engine/types";
-import { clock } from "../model/clock";
 import { prefixFor } from "../model/compare";
-import type { Span } from "../model/curves";
+import type { Panel, Span } from "../model/curves";
+import { download, png, svg } from "../model/figure";
+import { link } from "../model/address";
+import { setSpan } from "../model/span";
 import { choose, pool, useChosen, type State } from "../model/store";
-import { nearer } from "../ui/chart";
+import { Chart } from "../ui/chart";
+import { OnePanel, Taken, useCopied } from "../ui/take";
 
 /** Beside it is nothing, or the scenario that is open in Play. */
 export const NO_LAW = "none";
 export const IN_PLAY = "play";
-
-export function setSpan(span: Span | null): void {
-  choose("span", span ? span.map((one) => String(Number(one.toPrecision(9)))).join("-") : null);
-}
 
 export function shown(value: number, unit: string): string {
   if (unit === "B") return `${value.toLocaleString("en-GB")} B`;
@@ -48,18 +47,6 @@ export function useJob<T>(start: (() => Promise<T>) | null, key: string): { valu
 /** The senders that a simulation may have. */
 export function lawsOf(state: State): string[] {
   return state.keys.transports.filter((name) => name !== "udp");
-}
-
-/** Buttons that look closer and wider. */
-export function Zoom({ span, duration, whole }: { span: Span | null; duration: number; whole: string }) {
-  const look = (factor: number) => setSpan(nearer(span ?? [0, duration], clock.isSet ? clock.seconds : duration / 2, factor, duration));
-  return (
-    <span class="zoom">
-      <button type="button" aria-label="Look closer" title="Look closer: or drag over a curve" onClick={() => look(0.5)}>+</button>
-      <button type="button" aria-label="Look wider" disabled={!span} onClick={() => look(2)}>−</button>
-      {span && <button type="button" class="quiet" onClick={() => setSpan(null)}>{whole}</button>}
-    </span>
-  );
 }
 
 /** The choice of what is simulated beside a file: nothing, the path that it shows with a sender, the scenario in Play. */
@@ -116,5 +103,40 @@ export function Legend({ again, isLog }: { again: string; isLog: boolean }) {
       <span><i class="line" style={{ background: "var(--sender-2)" }} />{isLog ? "the latest acknowledged" : "acknowledged"}</span>
       {!isLog && <span><i class="dashes" style={{ borderColor: "var(--muted)" }} />end of the receiver's window</span>}
     </p>
+  );
+}
+
+const NO_MARKS: never[] = [];
+
+/** The curves, or the one with the name `only`. */
+export function Charts({ drawn, only, duration, span, theme }: { drawn: Panel[]; only: string | null; duration: number; span: Span | null; theme: string }) {
+  const curves = only === null ? drawn : drawn.filter(({ id }) => id === only);
+  return <>{curves.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={NO_MARKS} theme={theme} isLast={index === curves.length - 1} zoom={setSpan} />)}</>;
+}
+
+/** What is taken along of a file: a link, its figure, one panel; `found` is what `lasthop from-capture --json` prints. */
+export function TakeAlong({ name, drawn, span, found }: { name: string; drawn: Panel[]; span: Span; found: unknown }) {
+  const copied = useCopied();
+  const stem = name.replace(/^.*\//, "").replace(/\.[^.]*$/, "");
+  const save = async (what: "svg" | "png" | "json") => {
+    const figure = () => svg(drawn, name, span);
+    if (what === "svg") download(`${stem}.svg`, figure(), "image/svg+xml");
+    else if (what === "png") download(`${stem}.png`, await png(figure()));
+    else download(`${stem}.json`, `${JSON.stringify(found)}\n`, "application/json");
+    copied.setSaid("downloaded");
+  };
+  return (
+    <section class="actions" aria-labelledby="actions-title">
+      <h2 id="actions-title">Take it along</h2>
+      <div class="row">
+        <button type="button" onClick={async () => copied.copy("Link", await link())}>Copy link</button>
+        <span class="gap" />
+        {found !== null && <button type="button" onClick={() => save("json")}>Figures (JSON)</button>}
+        <button type="button" onClick={() => save("svg")}>Figure (SVG)</button>
+        <button type="button" onClick={() => save("png")}>Figure (PNG)</button>
+      </div>
+      <OnePanel curves={drawn} span={span} others={[]} stem={stem} copied={copied} />
+      <Taken copied={copied} />
+    </section>
   );
 }

@@ -5,11 +5,10 @@ import { useMemo } from "preact/hooks";
 import type { QlogRead } from "../engine/types";
 import { loggedPanels, SIMULATED } from "../model/captured";
 import { spanOf } from "../model/curves";
+import { setSpan } from "../model/span";
 import { choose, pool, useChosen, type State } from "../model/store";
-import { Chart } from "../ui/chart";
-import { Beside, IN_PLAY, inPlay, Legend, NO_LAW, setSpan, shown, useJob, Zoom } from "./parts";
-
-const NO_MARKS: never[] = [];
+import { Zoom } from "../ui/zoom";
+import { Beside, Charts, IN_PLAY, inPlay, Legend, NO_LAW, shown, TakeAlong, useJob } from "./parts";
 
 function inWords(read: QlogRead): string {
   const count = (value: number) => value.toLocaleString("en-GB");
@@ -20,7 +19,7 @@ function inWords(read: QlogRead): string {
   return `${count(read.sent)} packets sent${lost}, ${count(read.received)} received, ${shown(read.length_s, "s")}${rate}${cut}`;
 }
 
-function Shown({ read, state, theme }: { read: QlogRead; state: State; theme: string }) {
+function Shown({ read, state, theme, only }: { read: QlogRead; state: State; theme: string; only: string | null }) {
   const [askedLaw] = useChosen("law");
   const [askedFlow] = useChosen("beside");
   const [askedSpan] = useChosen("span");
@@ -31,6 +30,7 @@ function Shown({ read, state, theme }: { read: QlogRead; state: State; theme: st
   const duration = Math.max(read.length_s, job.value?.found.length_s ?? 0, 1e-6);
   const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
   const drawn = useMemo(() => loggedPanels(read, way, span ?? [0, duration]), [read, way, span, duration, theme]);
+  if (only !== null) return <Charts {...{ drawn, only, duration, span, theme }} />;
   return (
     <>
       <p class="took">{inWords(read)}</p>
@@ -48,19 +48,20 @@ function Shown({ read, state, theme }: { read: QlogRead; state: State; theme: st
             </label>
           )}
           <Beside state={state} law={law} laws={[]} />
-          <Zoom span={span} duration={duration} whole="Whole log" />
+          <Zoom span={span} duration={duration} whole="Whole log" show={setSpan} />
         </div>
-        {drawn.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={NO_MARKS} theme={theme} isLast={index === drawn.length - 1} zoom={setSpan} />)}
+        <Charts {...{ drawn, only, duration, span, theme }} />
         <Legend again="declared lost" isLog />
         <p class="foot">Bytes are those of packets in the order in which they {read.is_sender ? "left" : "came"}, headers and repetitions included; windows and RTTs are as the stack logged them.</p>
         {way && played && <p class="foot">{SIMULATED}: the scenario {played.name} as it stands in Play, seed {state.seed}, captured at the node {played.node}. Time 0 is the first packet of each.</p>}
       </section>
+      <TakeAlong name={read.name} drawn={drawn} span={span ?? [0, duration]} found={null} />
     </>
   );
 }
 
-/** The view of a log. */
-export function QlogView({ state, theme }: { state: State; theme: string }) {
+/** The view of a log, or one panel of it. */
+export function QlogView({ state, theme, only }: { state: State; theme: string; only: string | null }) {
   const { capture } = state;
   const [asked] = useChosen("trace");
   const trace = /^\d+$/.test(asked ?? "") ? Number(asked) : 0;
@@ -70,7 +71,7 @@ export function QlogView({ state, theme }: { state: State; theme: string }) {
     <div aria-busy={!value && !failure}>
       {!value && !failure && <p class="took" role="status">Reading {capture?.name} …</p>}
       {failure && <pre class="message bad" role="alert">cannot read the log '{capture?.name}': {failure.text}</pre>}
-      {value && <Shown read={value} state={state} theme={theme} />}
+      {value && <Shown read={value} state={state} theme={theme} only={only} />}
     </div>
   );
 }

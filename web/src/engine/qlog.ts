@@ -3,7 +3,7 @@
 // acknowledged or declared lost, and what its controller said. It knows no other events, and no file is too odd for an
 // error in words.
 
-import type { CapturedWay, QlogRead, Table } from "./types";
+import type { CapturedWay, Columns, QlogRead } from "./types";
 
 /** Longest text that is read: it is held whole. */
 const MOST_BYTES = 256 << 20;
@@ -120,7 +120,7 @@ function put(columns: number[][], row: number[]): void {
   row.forEach((value, place) => columns[place]?.push(value));
 }
 
-const tableOf = (names: string[], columns: number[][]): Table => Object.fromEntries(names.map((one, place) => [one, Float64Array.from(columns[place] ?? [])]));
+const tableOf = <Name extends string>(names: Name[], columns: number[][]) => Object.fromEntries(names.map((one, place) => [one, Float64Array.from(columns[place] ?? [])])) as Columns<Name>;
 
 /** Which packet an event is about: numbers count in three spaces. */
 function keyOf(data: Json): string {
@@ -190,11 +190,11 @@ class Way {
     this.losses += 1;
   }
 
-  tables(trips: Table): CapturedWay {
+  tables(trips: CapturedWay["trips"]): CapturedWay {
     return {
       segments: tableOf(["time_s", "begin", "end", "again"], this.segments),
       // A log says nothing of the receiver's window.
-      acks: tableOf(["time_s", "ack"], this.acks),
+      acks: tableOf(["time_s", "ack", "limit"], this.acks),
       sacks: tableOf(["time_s", "begin", "end"], this.sacks),
       trips,
     };

@@ -120,6 +120,9 @@ export interface Window {
   decisions: Table;
   /** Frames that met another where they were to be read. */
   collisions: Table;
+  /** Packets that were marked, and data that the network sent again: of the whole run, if they were asked for. */
+  marks: Table;
+  repairs: Table;
   /** Of the engine, which never gives any back. */
   memory_bytes: number;
   /** Packets on links in the whole run. */
@@ -174,8 +177,17 @@ export interface CaptureFound {
   path: { captured_near: "sender" | "receiver" | null } & Record<string, unknown>;
 }
 
-/** One way of a connection over time. */
-export type CapturedWay = Record<"segments" | "acks" | "sacks" | "trips", Table>;
+/** A table whose columns are known. */
+export type Columns<Name extends string> = Record<Name, Float64Array>;
+
+/** One way of a connection over time, as the engine hands it over (`Way::tables` in over_time.rs): segments, with whether
+ * they were sent once more or late; acknowledgements, with the end of the window; SACK blocks; round trips. */
+export interface CapturedWay {
+  segments: Columns<"time_s" | "begin" | "end" | "again">;
+  acks: Columns<"time_s" | "ack" | "limit">;
+  sacks: Columns<"time_s" | "begin" | "end">;
+  trips: Columns<"time_s" | "rtt_s">;
+}
 
 export interface CaptureRead {
   name: string;
@@ -204,7 +216,7 @@ export interface QlogRead {
   /** Bytes of packets in the order in which they left; `again` says that a packet was declared lost. */
   way: CapturedWay;
   /** Congestion window and bytes in flight. */
-  said: Table;
+  said: Columns<"time_s" | "window" | "flight">;
 }
 
 /** A simulation, captured and read like the file. */
@@ -220,7 +232,7 @@ export type Job =
   | { op: "simulated"; source: Source; overrides: Overrides; seed: number; node: string; flow: number; found: string | null }
   | { op: "check"; source: Source; overrides: Overrides }
   | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
-  | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number }
+  | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number; looks_at_all: boolean }
   | { op: "interruptions"; source: Source; overrides: Overrides; seed: number }
   | { op: "set"; text: string; path: string; value: string | null }
   | { op: "table"; bytes: ArrayBuffer };

@@ -18,6 +18,8 @@ const WINDOW_COLUMNS: Record<string, string[]> = {
   losses: ["time_s", "flow", "direction", "seq", "cause", "data"],
   decisions: ["time_s", "flow", "seq", "before", "after", "decision", "belief", "truth"],
   collisions: ["time_s", "from", "at", "flow"],
+  marks: ["time_s", "flow"],
+  repairs: ["time_s", "flow"],
 };
 
 type Told = (seconds: number, series?: Series) => void;
@@ -68,7 +70,7 @@ function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) =
   const started = performance.now();
   const scenario = open(job.source, job.overrides);
   try {
-    const made = scenario.replay(BigInt(job.seed), job.from_s, job.to_s, job.most, told);
+    const made = scenario.replay(BigInt(job.seed), job.from_s, job.to_s, job.most, job.looks_at_all, told);
     const tables = Object.entries(WINDOW_COLUMNS).map(([name, columns]) => [name, table(columns, (column) => made.column(name, column))]);
     const window = { fingerprint: made.fingerprint, from_s: job.from_s, to_s: made.endS, seen: made.seen } as Window;
     Object.assign(window, Object.fromEntries(tables));
@@ -78,22 +80,6 @@ function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) =
     return window;
   } finally {
     scenario.free();
-  }
-}
-
-const WAY_COLUMNS: Record<keyof CapturedWay, string[]> = {
-  segments: ["time_s", "begin", "end", "again"],
-  acks: ["time_s", "ack", "limit"],
-  sacks: ["time_s", "begin", "end"],
-  trips: ["time_s", "rtt_s"],
-};
-
-function wayOf(capture: Capture, flow: number, forward: boolean): CapturedWay {
-  const made = capture.way(flow, forward);
-  try {
-    return Object.fromEntries(Object.entries(WAY_COLUMNS).map(([name, columns]) => [name, table(columns, (column) => made.column(name, column))])) as CapturedWay;
-  } finally {
-    made.free();
   }
 }
 
@@ -122,7 +108,7 @@ function capture({ file, name, key, only, way }: Extract<Job, { op: "capture" }>
   const sizes = found.flows.flatMap(({ payload }, flow) => [true, false].map((forward) => ({ flow, forward, size: payload[forward ? 0 : 1] ?? 0 })));
   const most = sizes.reduce((best, one) => (one.size > best.size ? one : best), { flow: 0, forward: true, size: -1 });
   const { flow, forward } = way && way.flow < found.flows.length ? way : most;
-  return { name, found, figures: JSON.parse(read.figures()), scenario: JSON.parse(read.scenario(name)), chosen: { flow, forward }, way: wayOf(read, flow, forward) };
+  return { name, found, figures: JSON.parse(read.figures()), scenario: JSON.parse(read.scenario(name)), chosen: { flow, forward }, way: read.way(flow, forward) as CapturedWay };
 }
 
 function qlog({ file, name, trace }: Extract<Job, { op: "qlog" }>): QlogRead {
@@ -142,7 +128,7 @@ function simulated({ source, overrides, seed, node, flow, found }: Extract<Job, 
   return {
     found: JSON.parse(read.found()),
     beside: found === null ? [] : JSON.parse(beside(found, read.found())),
-    way: number === undefined ? null : wayOf(read, number, forward === 1),
+    way: number === undefined ? null : (read.way(number, forward === 1) as CapturedWay),
   };
 }
 

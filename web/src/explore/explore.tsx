@@ -4,11 +4,13 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { EngineError } from "../engine/pool";
 import type { Overrides, ReadTable, Source } from "../engine/types";
+import { link } from "../model/address";
 import { download } from "../model/figure";
 import { AS_WRITTEN, choose, get, open, pool, update, useChosen, useStore } from "../model/store";
 import { Figure, shownEstimate, type Chosen } from "./figure";
 import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, prefixed, scenarioOf, SETTING, shownValue, tidy, varies, varying, type Choice, type Curve, type Defaults, type DrawnCurve, type Explored, type Value } from "./table";
 import type { Statistics } from "../model/stats";
+import { frameOf, Taken, useCopied } from "../ui/take";
 import type { Claim, ExploreGiven, PaperFigure, PaperGiven, TableGiven } from "./given";
 
 const MOST_LINES = 12;
@@ -248,7 +250,7 @@ function chosenAxes(asked: string | null, of: Explored, own: DrawnCurve[]): Choi
   }
 }
 
-function TableView({ of, table, given, figure }: { of: Explored; table: TableGiven; given: ExploreGiven; figure: PaperFigure | null }) {
+function TableView({ of, table, given, figure, isAlone = false }: { of: Explored; table: TableGiven; given: ExploreGiven; figure: PaperFigure | null; isAlone?: boolean }) {
   const { statistics } = useStore();
   const [asked, ask] = useChosen("axes");
   const own = useMemo(() => drawnOf(figure, of, given), [figure, of, given]);
@@ -289,6 +291,17 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
     });
     download(`${stem}.svg`, `${new XMLSerializer().serializeToString(copy)}\n`, "image/svg+xml");
   };
+  const copied = useCopied();
+  const drawing = <Figure curves={shown} axis={axis} metric={mixed ? (figure?.title ?? "") : (metric?.label ?? "")} unit={unit} most={mixed ? null : (metric?.most ?? null)} chosen={chosen} choose={setChosen} />;
+  if (isAlone) {
+    return (
+      <>
+        <p class="look">{mixed ? figure?.title : metric?.label}{unit ? `, ${unit}` : ""}</p>
+        {drawing}
+        {chosen && curve && <p class="foot" role="status">{curve.name}: {shownEstimate(chosen.point)} {unit}</p>}
+      </>
+    );
+  }
   return (
     <>
       <div class="choices">
@@ -326,14 +339,17 @@ function TableView({ of, table, given, figure }: { of: Explored; table: TableGiv
       {found.length > MOST_LINES && <p class="message note">{found.length} lines are too many to tell apart: the first {MOST_LINES} are shown. Hold an axis, or choose another for the lines.</p>}
       {found.length === 0 ? <p class="message note" role="status">No run has this measure here.</p> : (
         <>
-          <Figure curves={shown} axis={axis} metric={mixed ? (figure?.title ?? "") : (metric?.label ?? "")} unit={unit} most={mixed ? null : (metric?.most ?? null)} chosen={chosen} choose={setChosen} />
+          {drawing}
           {chosen && curve ? <OnePoint of={of} chosen={chosen} curve={curve} table={table} given={given} unit={unit} /> : <p class="foot">Choose a point to see its seeds and to open the run behind it in Play.</p>}
           <Figures found={shown} axisLabel={axis ? `${axis.label}${axis.unit ? ` (${axis.unit})` : ""}` : ""} labelOf={labelOf} unit={unit} choose={setChosen} />
           <div class="row downloads">
             <button type="button" onClick={() => download(`${stem}.csv`, csv(found, choice, unit), "text/csv")}>Shown figures (CSV)</button>
             <button type="button" disabled={!table.parquet} onClick={() => download(table.file, new Blob([bytesOf(table.parquet)], { type: "application/vnd.apache.parquet" }))}>All runs (Parquet)</button>
             <button type="button" onClick={saveSvg}>Figure (SVG)</button>
+            <button type="button" onClick={async () => copied.copy("Link", await link())}>Copy link</button>
+            <button type="button" onClick={async () => copied.copy("Frame", frameOf(await link(), "figure"))}>Copy frame</button>
           </div>
+          <Taken copied={copied} />
         </>
       )}
     </>
@@ -346,8 +362,13 @@ function count(claims: Claim[]): [string, number][] {
   return [...counts].sort(([, a], [, b]) => b - a);
 }
 
+/** The figures of a paper that can be shown. */
+function figuresOf(paper: PaperGiven, of: Explored): PaperFigure[] {
+  return paper.figures.filter((figure) => metricsOf(figure, of, paper.claims).length > 0 || paper.claims.some((claim) => claim.figures.includes(figure.id)));
+}
+
 function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; given: ExploreGiven; table: TableGiven }) {
-  const drawn = paper.figures.filter((figure) => metricsOf(figure, of, paper.claims).length > 0 || paper.claims.some((claim) => claim.figures.includes(figure.id)));
+  const drawn = figuresOf(paper, of);
   const { chosen } = useStore();
   const at = Math.max(0, drawn.findIndex((one) => one.id === chosen["figure"]));
   const verdict = chosen["verdict"] ?? null;
@@ -400,11 +421,11 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
   );
 }
 
-export function Explore() {
-  const { explore, broken } = useStore();
-  const [study, setStudy] = useChosen("study");
+/** The table that is chosen, and what was read of it. */
+function useTable() {
+  const { explore } = useStore();
+  const [study] = useChosen("study");
   const which = Math.min(Math.max(0, (Number(study ?? 1) || 1) - 1), Math.max(0, (explore?.tables.length ?? 1) - 1));
-  const setWhich = (next: number) => update({ chosen: Object.fromEntries(Object.entries({ ...get().chosen, study: String(next + 1) }).filter(([name]) => !["axes", "figure", "verdict"].includes(name))) });
   const [of, setOf] = useState<Explored | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
   const table = explore?.tables[which] ?? null;
@@ -427,6 +448,23 @@ export function Explore() {
     void read();
     return () => { isOver = true; };
   }, [table]);
+  return { explore, which, table, of, failure, setFailure };
+}
+
+/** The figure alone, for a frame in another page. */
+export function ExploredFigure() {
+  const { explore, table, of, failure } = useTable();
+  const { chosen } = useStore();
+  if (failure) return <pre class="message bad" role="alert">{failure}</pre>;
+  if (!explore || !table || !of) return null;
+  const drawn = explore.paper ? figuresOf(explore.paper, of) : [];
+  return <TableView of={of} table={table} given={explore} figure={drawn.find((one) => one.id === chosen["figure"]) ?? drawn[0] ?? null} isAlone />;
+}
+
+export function Explore() {
+  const { broken } = useStore();
+  const { explore, which, table, of, failure, setFailure } = useTable();
+  const setWhich = (next: number) => update({ chosen: Object.fromEntries(Object.entries({ ...get().chosen, study: String(next + 1) }).filter(([name]) => !["axes", "figure", "verdict"].includes(name))) });
 
   const load = async (file: File | undefined) => {
     if (!file) return;
@@ -438,7 +476,7 @@ export function Explore() {
     const bytes = new Uint8Array(await file.arrayBuffer());
     for (let place = 0; place < bytes.length; place += 0x8000) letters += String.fromCharCode(...bytes.subarray(place, place + 0x8000));
     setWhich(0);
-    setStudy(null);
+    choose("study", null);
     const names: ReadTable | null = await pool.table(bytes.buffer.slice(0)).catch(() => null);
     const form = names && "series" in names.columns && "point" in names.columns ? "series" : "tidy";
     const metrics = form === "series" ? seriesNames(names as ReadTable) : [];

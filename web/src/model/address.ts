@@ -6,7 +6,8 @@ import type { ExploreGiven } from "../explore/given";
 import { clock } from "./clock";
 import { READY } from "./ready";
 import { pack, unpack, type Shared } from "./share";
-import { AS_WRITTEN, MOST_SEEDS, MOST_SENDERS, get, listen, open, pool, refresh, sendersOf, update, type Given, type State, type View } from "./store";
+import { IS_CAPTURE, openedBefore } from "./files";
+import { AS_WRITTEN, MOST_SEEDS, MOST_SENDERS, get, listen, open, pool, refresh, sendersOf, update, type Capture, type Given, type State, type View } from "./store";
 
 /** Between a change and the address that says it, in ms: browsers allow 100 changes in 30 s. */
 const DELAY = 400;
@@ -14,10 +15,12 @@ const DELAY = 400;
 const LONGEST = 100_000;
 const VIEWS: View[] = ["play", "replay", "explore", "capture"];
 /** A change of one of these is a step that the browser goes back. */
-const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel", "connection", "law"];
+const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel", "file", "capture", "connection", "law"];
 
 /** Names of the fragment that are not `chosen`. */
-const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at"];
+const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at", "file", "capture"];
+/** Captures that a link may load: those in the page's own folder or below it. */
+const BELOW = /^[\w-][\w .-]*(?:\/[\w-][\w .-]*)*$/;
 
 /** The panel that the address asks for; null for the whole page. */
 export function panelAsked(): string | null {
@@ -37,7 +40,7 @@ function range(seed: number, seeds: number): string {
 
 /** The fragment of what is shown now; `whole` names also what the page of `lasthop view` began with. */
 async function fragment(state: State, whole: boolean): Promise<string> {
-  const { source, ready, edited, changed, senders, helpers, seed, seeds, view, chosen } = state;
+  const { source, ready, edited, changed, senders, helpers, seed, seeds, view, chosen, capture, wanted } = state;
   const said = new URLSearchParams();
   const same = !whole && began !== null && began.text === source.text && began.ready === ready;
   if (!same && ready !== null && !edited) {
@@ -52,6 +55,9 @@ async function fragment(state: State, whole: boolean): Promise<string> {
   if (!sameList(helpers, usual.helpers)) said.set("helpers", helpers.join(","));
   if (seed !== usual.seed || seeds !== usual.seeds) said.set("seeds", range(seed, seeds));
   if (view !== usual.view) said.set("view", view);
+  const file = capture?.where === "opened" ? capture.name : wanted;
+  if (view === "capture" && capture?.where === "beside") said.set("capture", capture.name);
+  else if (view === "capture" && file !== null) said.set("file", file);
   if (clock.isSet && view !== "explore") said.set("at", String(Number(clock.seconds.toFixed(6))));
   for (const [name, value] of Object.entries(chosen)) said.set(name, value);
   return said.toString().replaceAll("%2C", ",").replaceAll("%2F", "/").replaceAll("%3A", ":");
@@ -64,7 +70,9 @@ export async function link(): Promise<string> {
 
 /** What to say of a link: whether it leads somewhere for others too. */
 export function reachOf(address: string): string {
-  const { protocol, hostname } = new URL(address);
+  const { protocol, hostname, hash } = new URL(address);
+  const file = new URLSearchParams(hash.slice(1)).get("file");
+  if (file !== null) return `The file ${file} does not go along: the page asks for it. On a web server, put it beside the page and write capture= for file= in the link.`;
   if (protocol === "file:") return "This link opens this file on this computer. What follows # opens in every lasthop page.";
   if (["127.0.0.1", "localhost", "[::1]"].includes(hostname)) {
     return "This link works on this computer while lasthop view runs. For others, put the folder that make page builds on a web server: what follows # opens there as well.";
@@ -203,27 +211,60 @@ const BYTES_A_MS = 30_000;
 const GROWS = "Lasthop-Growing";
 const GIVEN = "given";
 
+/** What `lasthop view` gave, to which the way back leads. */
+let givenCapture: Capture | null = null;
+
+/** Shows what was given, unless another file was opened or is asked for meanwhile. */
+function takeGiven(capture: Capture): void {
+  givenCapture = capture;
+  const { capture: shown, wanted } = get();
+  if (wanted === null && (shown === null || shown.where === "given")) update({ capture });
+}
+
 async function openGiven({ name, file, bytes }: CaptureGiven): Promise<void> {
   if (file === undefined) {
     const blob = new Blob([Uint8Array.from(atob(bytes ?? ""), (letter) => letter.charCodeAt(0))]);
-    update({ capture: { name, blob, key: GIVEN, version: 0, grows: false } });
+    takeGiven({ name, blob, key: GIVEN, version: 0, grows: false, where: "given" });
     return;
   }
   for (let version = 0; ; version += 1) {
     const answer = await fetch(`./${file}`).catch(() => null);
     const grows = answer?.headers.has(GROWS) ?? false;
     const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
-    const { capture } = get();
     // Another file was opened meanwhile.
-    if (capture && capture.key !== GIVEN) return;
-    if (blob || (grows && !capture)) {
-      update({ capture: { name, blob: blob ?? new Blob(), key: GIVEN, version, grows } });
+    if (get().capture && get().capture?.where !== "given") return;
+    if (blob || (grows && !givenCapture)) {
+      takeGiven({ name, blob: blob ?? new Blob(), key: GIVEN, version, grows, where: "given" });
     } else if (!grows) {
-      if (capture) update({ capture: { ...capture, version, grows } });
+      if (givenCapture) takeGiven({ ...givenCapture, version, grows });
       else update({ note: `The capture ${name} cannot be loaded: lasthop has ended, or the file is gone. Start it again, or open the file here.` });
     }
     if (!grows) return;
     await new Promise((resolve) => window.setTimeout(resolve, AGAIN + (blob?.size ?? 0) / BYTES_A_MS));
+  }
+}
+
+/** A capture that stands beside the page on its web server, as a frame in a paper shows one. */
+async function openBeside(name: string): Promise<void> {
+  const isBelow = BELOW.test(name) && IS_CAPTURE.test(name);
+  const answer = isBelow ? await fetch(name.split("/").map(encodeURIComponent).join("/")).catch(() => null) : null;
+  const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
+  if (blob) update({ capture: { name, blob, key: `beside ${name}`, version: 0, grows: false, where: "beside" }, wanted: null });
+  else update({ note: isBelow ? `The capture ${name} cannot be loaded: it does not stand beside the page.` : `The link names the capture ${name}: it may name one in the folder of the page, or below it, that ends in .pcap, .pcapng, .cap, .qlog or .sqlog.` });
+}
+
+/** Shows the capture of which a fragment speaks. */
+async function showCapture(said: URLSearchParams): Promise<void> {
+  const { capture, view } = get();
+  const [beside, file] = [said.get("capture"), said.get("file")];
+  if (beside !== null) {
+    if (capture?.where !== "beside" || capture.name !== beside) await openBeside(beside);
+  } else if (file !== null) {
+    if (capture?.where === "opened" && capture.name === file) return;
+    const before = openedBefore(file);
+    update(before ? { capture: before, wanted: null } : { capture: null, wanted: file });
+  } else if (view === "capture" && (capture?.where ?? "given") !== "given") {
+    update({ capture: givenCapture, wanted: null });
   }
 }
 
@@ -260,11 +301,13 @@ export async function start(): Promise<void> {
   began = { text: source.text, ready, ...(more as Required<Pick<State, "senders" | "helpers" | "seed" | "seeds" | "view">>) };
   const usual = began;
   show = async () => {
-    if (await read()) return;
-    const said = new URLSearchParams(get().note === null ? written : "");
-    const { note } = get();
-    take(source, ready, { ...more, ...restOf(said, usual), note });
-    setClock(said);
+    if (!(await read())) {
+      const said = new URLSearchParams(get().note === null ? written : "");
+      const { note } = get();
+      take(source, ready, { ...more, ...restOf(said, usual), note });
+      setClock(said);
+    }
+    await showCapture(new URLSearchParams(written));
   };
   await show();
   let timer: number | undefined;

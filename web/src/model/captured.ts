@@ -2,7 +2,7 @@
 // on one clock. What was read of the files comes from the engine; here it is put on the axis of time.
 
 import type { CapturedWay, QlogRead } from "../engine/types";
-import type { Line, Panel, Span } from "./curves";
+import type { Line, Panel, Paper, Pen, Span } from "./curves";
 import { prefixFor } from "./compare";
 
 const POINTS = 400;
@@ -26,8 +26,6 @@ function upTo(times: Float64Array, at: number): number {
   }
   return low;
 }
-
-const column = (of: Record<string, Float64Array>, name: string): Float64Array => of[name] ?? new Float64Array();
 
 /** The highest value up to each time; null before the first, and behind `end`. */
 function highest(times: Float64Array, values: Float64Array, at: number[], end: number): (number | null)[] {
@@ -67,7 +65,7 @@ function summed(times: Float64Array, value: (place: number) => number, { at, fro
 
 /** Payload per second; nothing before its first packet and behind its last. */
 function rateOf({ segments }: CapturedWay, grid: Bins): (number | null)[] {
-  const [times, begin, end] = [column(segments, "time_s"), column(segments, "begin"), column(segments, "end")];
+  const [times, begin, end] = [segments.time_s, segments.begin, segments.end];
   const { sums } = summed(times, (place) => (end[place] ?? 0) - (begin[place] ?? 0), grid);
   const [first, last] = [times[0] ?? Number.POSITIVE_INFINITY, times[times.length - 1] ?? 0];
   return sums.map((bytes, place) => {
@@ -77,22 +75,22 @@ function rateOf({ segments }: CapturedWay, grid: Bins): (number | null)[] {
 }
 
 function rttOf({ trips }: CapturedWay, grid: Bins): (number | null)[] {
-  const rtts = column(trips, "rtt_s");
-  const { sums, counts } = summed(column(trips, "time_s"), (place) => rtts[place] ?? 0, grid);
+  const rtts = trips.rtt_s;
+  const { sums, counts } = summed(trips.time_s, (place) => rtts[place] ?? 0, grid);
   return sums.map((sum, place) => (counts[place] ? sum / (counts[place] ?? 1) : null));
 }
 
 const last = (times: Float64Array): number => times[times.length - 1] ?? 0;
 
 /** When the last of a connection was seen. */
-const endOf = ({ segments, acks }: CapturedWay): number => Math.max(last(column(segments, "time_s")), last(column(acks, "time_s")));
+const endOf = ({ segments, acks }: CapturedWay): number => Math.max(last(segments.time_s), last(acks.time_s));
 
 function sentOf(way: CapturedWay, at: number[]): (number | null)[] {
-  return highest(column(way.segments, "time_s"), column(way.segments, "end"), at, endOf(way));
+  return highest(way.segments.time_s, way.segments.end, at, endOf(way));
 }
 
 function ackedOf(way: CapturedWay, at: number[]): (number | null)[] {
-  return highest(column(way.acks, "time_s"), column(way.acks, "ack"), at, endOf(way));
+  return highest(way.acks.time_s, way.acks.ack, at, endOf(way));
 }
 
 /** Bytes in a multiple that leaves few digits. */
@@ -100,14 +98,8 @@ function bytesIn(most: number): [number, string] {
   return ([[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as [number, string][]).find(([factor]) => most >= 2 * factor) ?? [1, "B"];
 }
 
-function variable(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-type Box = { left: number; top: number; width: number; height: number };
-
 /** Bars from one byte to another; those that fall on a bar that is drawn already are left out. */
-function bars(context: CanvasRenderingContext2D, times: Float64Array, [low, high]: [Float64Array, Float64Array], [x, y]: [(time: number) => number, (byte: number) => number], span: Span, colourOf: (place: number) => string, thick: number): void {
+function bars(context: Pen, times: Float64Array, [low, high]: [Float64Array, Float64Array], [x, y]: [(time: number) => number, (byte: number) => number], span: Span, colourOf: (place: number) => string, thick: number): void {
   let [lastX, lastTop, lastBottom, lastColour] = [-1, 0, -1, ""];
   for (let place = upTo(times, span[0] - 1e-12); place < times.length && (times[place] ?? 0) <= span[1]; place += 1) {
     const at = Math.round(x(times[place] ?? 0));
@@ -121,7 +113,7 @@ function bars(context: CanvasRenderingContext2D, times: Float64Array, [low, high
 }
 
 /** A line that goes up in steps. */
-function steps(context: CanvasRenderingContext2D, times: Float64Array, values: Float64Array, [x, y]: [(time: number) => number, (byte: number) => number], span: Span): void {
+function steps(context: Pen, times: Float64Array, values: Float64Array, [x, y]: [(time: number) => number, (byte: number) => number], span: Span): void {
   const begin = Math.max(0, upTo(times, span[0]) - 1);
   context.beginPath();
   let isBegun = false;
@@ -145,27 +137,27 @@ function steps(context: CanvasRenderingContext2D, times: Float64Array, values: F
 
 /** Draws the time-sequence graph: what was sent, once or again, what was acknowledged, SACKs and the window. */
 function painter({ segments, acks, sacks }: CapturedWay, span: Span, factor: number, [least, most]: [number, number]) {
-  return (context: CanvasRenderingContext2D, { left, top, width, height }: Box): void => {
+  return (context: Pen, { box: { left, top, width, height }, ratio, colour }: Paper): void => {
     const x = (time: number) => left + ((time - span[0]) / (span[1] - span[0])) * width;
     const y = (byte: number) => top + height - ((byte / factor - least) / (most - least)) * height;
-    const thick = Math.max(1, Math.round(1.5 * devicePixelRatio));
+    const thick = Math.max(1, Math.round(1.5 * ratio));
     context.save();
     context.beginPath();
     context.rect(left, top, width, height);
     context.clip();
-    context.lineWidth = devicePixelRatio;
-    context.strokeStyle = variable("--muted");
-    context.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
-    steps(context, column(acks, "time_s"), column(acks, "limit"), [x, y], span);
+    context.lineWidth = ratio;
+    context.strokeStyle = colour("--muted");
+    context.setLineDash([2 * ratio, 3 * ratio]);
+    steps(context, acks.time_s, acks.limit, [x, y], span);
     context.setLineDash([]);
-    const [sent, again] = [variable("--sender-0"), variable("--bad")];
-    const isAgain = column(segments, "again");
-    bars(context, column(segments, "time_s"), [column(segments, "begin"), column(segments, "end")], [x, y], span, (place) => (isAgain[place] ? again : sent), thick);
-    const sacked = variable("--sender-3");
-    bars(context, column(sacks, "time_s"), [column(sacks, "begin"), column(sacks, "end")], [x, y], span, () => sacked, thick);
-    context.strokeStyle = variable("--sender-2");
-    context.lineWidth = 1.5 * devicePixelRatio;
-    steps(context, column(acks, "time_s"), column(acks, "ack"), [x, y], span);
+    const [sent, again] = [colour("--sender-0"), colour("--bad")];
+    const isAgain = segments.again;
+    bars(context, segments.time_s, [segments.begin, segments.end], [x, y], span, (place) => (isAgain[place] ? again : sent), thick);
+    const sacked = colour("--sender-3");
+    bars(context, sacks.time_s, [sacks.begin, sacks.end], [x, y], span, () => sacked, thick);
+    context.strokeStyle = colour("--sender-2");
+    context.lineWidth = 1.5 * ratio;
+    steps(context, acks.time_s, acks.ack, [x, y], span);
     context.restore();
   };
 }
@@ -184,7 +176,7 @@ const LOGGED = "logged";
 /** The panels of a log of a stack, beside a simulation if there is one: windows are those that the stack said. */
 export function loggedPanels(read: QlogRead, simulated: CapturedWay | null, span: Span): Panel[] {
   const made = panelsOf(read.way, simulated, span, true, LOGGED);
-  const [times, window, flight] = [column(read.said, "time_s"), column(read.said, "window"), column(read.said, "flight")];
+  const [times, window, flight] = [read.said.time_s, read.said.window, read.said.flight];
   const { at } = bins(span, POINTS);
   const lines = ([["window", window], ["in flight", flight]] as [string, Float64Array][]).map(([name, values], style) => ({ name, style, values: at.map((time) => {
     const place = upTo(times, time) - 1;
@@ -211,7 +203,7 @@ export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, s
   const made: Panel[] = sequences.map(({ name, way, sent, acked }) => {
     const lines: Line[] = [{ name: isTcp ? "sent" : "bytes", style: 0, values: scaled(sent, factor) }];
     if (acked.some((value) => value !== null)) lines.push({ name: "ACKs", style: 2, values: scaled(acked, factor) });
-    return { id: name === SIMULATED ? "sequence-simulated" : "sequence", title: `${isTcp ? "Time and sequence" : "Payload so far"}, ${name}`, unit, time: at, lines, limit: null, range, paint: painter(way, span, factor, range) };
+    return { id: name === SIMULATED ? "sequence-simulated" : "sequence", title: `${isTcp ? "Time and sequence" : "Payload so far"}, ${name}`, unit, time: at, lines, limit: null, range, paint: painter(way, span, factor, range), data: way.segments };
   });
   const curve = (id: Panel["id"], title: string, unitOf: string, time: number[], of: (way: CapturedWay) => (number | null)[]): void => {
     const found = both.map(([name, way], style) => ({ name, style, values: of(way) })).filter(({ values }) => values.some((value) => value));
@@ -220,7 +212,7 @@ export function panelsOf(captured: CapturedWay, simulated: CapturedWay | null, s
     const [by, shown] = unitOf === "B" ? bytesIn(most) : prefixFor(most, unitOf);
     made.push({ id, title, unit: shown, time, lines: found.map((line) => ({ ...line, values: scaled(line.values, by) })), limit: null });
   };
-  const times = column(captured.segments, "time_s");
+  const times = captured.segments.time_s;
   const seen = upTo(times, span[1]) - upTo(times, span[0]);
   const coarse = bins(span, Math.max(10, Math.min(RATE_POINTS, Math.round(seen / PACKETS_IN_BIN))));
   curve("throughput", whose === LOGGED ? "Bytes per second" : "Payload per second", "bit/s", coarse.at, (way) => rateOf(way, coarse));

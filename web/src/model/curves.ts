@@ -11,17 +11,28 @@ export interface Line {
   values: (number | null)[];
 }
 
+/** What draws single packets: a canvas, or a file. */
+export type Pen = Pick<CanvasRenderingContext2D, "save" | "restore" | "beginPath" | "rect" | "clip" | "moveTo" | "lineTo" | "stroke" | "fillRect" | "setLineDash" | "lineWidth" | "strokeStyle" | "fillStyle">;
+
+/** Its box and the size of a px in it, and its colours by the names that the style sheet has for them. */
+export interface Paper {
+  box: { left: number; top: number; width: number; height: number };
+  ratio: number;
+  colour: (name: string) => string;
+}
+
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-queue";
   title: string;
   unit: string;
   time: number[];
   lines: Line[];
   /** Room in the queue, if this is one with a limit in packets. */
   limit: number | null;
-  /** What is drawn in place of the lines, within a box of device pixels, and the range of its axis. */
-  paint?: (context: CanvasRenderingContext2D, box: { left: number; top: number; width: number; height: number }) => void;
+  /** What is drawn in place of the lines, the range of its axis, and what it is drawn of. */
+  paint?: (pen: Pen, paper: Paper) => void;
   range?: [number, number];
+  data?: Record<string, Float64Array>;
 }
 
 /** What curves are drawn of: a run, or the beginning of one that goes on. */
@@ -53,6 +64,12 @@ const MOST_POINTS = 900;
 const RATE_POINTS = 120;
 // Packets are sent in one interval and arrive in another: only over several RTTs is one over the other a share.
 const SHARE_POINTS = 30;
+/** Radio links that are drawn beside each other: those with most of the air. */
+const MOST_STATIONS = 6;
+/** Least share of the air, in percent, of which a rate is told. */
+const LEAST_AIR = 0.5;
+
+const sumOf = (values: Float64Array | null): number => values?.reduce((sum, one) => sum + (one || 0), 0) ?? 0;
 
 /** Means of this many consecutive rows; what is absent does not count. */
 function binned(values: ArrayLike<number>, bin: number): (number | null)[] {
@@ -247,12 +264,34 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
   const collisions = perSecond(lines(rateBin, ofRadios("collisions")));
   const repairs = perSecond(lines(rateBin, (run) => helpersOf(run.series, all, isRepair)));
   const held = lines(bin, (run) => helpersOf(run.series, all, isHeld)).filter((line) => line.values.some((value) => value));
+  // Stations beside each other, in the first run: who has the air, how fast it is used, and what waits for it.
+  const [[leader, lead] = ["", null]] = [...runs] as [string, Drawn | null][];
+  const ofLink = (name: string, place: number): Float64Array | null => {
+    const values = lead?.series?.links[name];
+    return values ? column(values, names.length, place) : null;
+  };
+  const onAir = names.map((name, place) => ({ name, place, busy: links[place >> 1]?.radio ? sumOf(ofLink("utilisation", place)) : 0 })).filter(({ busy }) => busy > 0);
+  const stations = onAir.sort((a, b) => b.busy - a.busy).slice(0, MOST_STATIONS).sort((a, b) => a.place - b.place);
+  const byStation = (step: number, get: (place: number) => Float64Array | null): Line[] =>
+    stations.length < 2 ? [] : stations.flatMap(({ name, place }, style) => {
+      const values = get(place);
+      const drawn = values && binned(values.subarray(begin, Math.min(end, values.length)), step);
+      return drawn?.some((value) => value) ? [{ name, style, values: drawn }] : [];
+    });
+  const airtime = byStation(rateBin, (place) => ofLink("utilisation", place)?.map((share) => 100 * share) ?? null);
+  const airRate = byStation(rateBin, (place) => ofLink("throughput_bit_s", place)).map((line) => {
+    const busy = airtime.find((one) => one.name === line.name)?.values;
+    // Of a few frames in an interval the rate says nothing.
+    return { ...line, values: line.values.map((value, at) => ((busy?.[at] ?? 0) >= LEAST_AIR ? (100 * (value ?? 0)) / (busy?.[at] ?? 1) : null)) };
+  }).filter((line) => line.values.some((value) => value !== null));
+  const airQueue = byStation(bin, (place) => ofLink("queue_packets", place));
   const scale = (of: Line[], unit: string): string => {
     const [factor, shown] = prefixFor(largest(of), unit);
     for (const line of of) line.values = line.values.map((value) => (value === null ? null : value / factor));
     return shown;
   };
   const about = (text: string, more: string) => (more ? `${text}, ${more}` : text);
+  const of = runs.size > 1 ? leader : "";
   const made: Panel[] = [
     { id: "cwnd", title: about("Congestion window", whose), unit: "segments", time: times(bin), lines: cwnd, limit: null },
     { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(rateBin), lines: rtt, limit: null },
@@ -262,6 +301,9 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
     { id: "timely", title: about("Packets in time, of those sent", whose), unit: "%", time: times(shareBin), lines: timely.filter((line) => line.values.some((value) => value !== null)), limit: null },
     { id: "stall", title: about("Stall time so far", whose), unit: "s", time: times(bin), lines: stall, limit: null },
+    { id: "airtime", title: about("Airtime of radio links", of), unit: "%", time: times(rateBin), lines: airtime, limit: null },
+    { id: "air-rate", title: about("Rate of radio links while they send", of), unit: scale(airRate, "bit/s"), time: times(rateBin), lines: airRate, limit: null },
+    { id: "air-queue", title: about("Queues of radio links", of), unit: "packets", time: times(bin), lines: airQueue.length > 1 ? airQueue : [], limit: null },
     { id: "air", title: "Transmissions on radio links that failed", unit: "%", time: times(rateBin), lines: air.filter((line) => line.values.some((value) => value)), limit: null },
     { id: "collisions", title: "Collisions on radio links", unit: "frames/s", time: times(rateBin), lines: collisions, limit: null },
     { id: "repairs", title: "Repairs by helpers and links", unit: "per s", time: times(rateBin), lines: repairs, limit: null },

@@ -1,6 +1,6 @@
 // The figure as a file: the panels of the page as SVG, and as PNG drawn from it. Always on white, for papers.
 
-import { extent, type Panel, type Span } from "./curves";
+import { extent, type Panel, type Pen, type Span } from "./curves";
 import type { Mark } from "./marks";
 import { COLOURS, DASHES } from "./style";
 
@@ -10,6 +10,11 @@ const LEFT = 62;
 const RIGHT = 110;
 const TOP = 30;
 const BOTTOM = 30;
+/** How much higher a picture of single packets is, and into how many parts a px is divided there. */
+const PAINTED = 1.6;
+const PARTS = 4;
+/** Colours of single packets on white, by the names of the style sheet. */
+const ON_WHITE: Record<string, string> = { "--sender-0": "#0072b2", "--sender-2": "#00825f", "--sender-3": "#b0548a", "--bad": "#a63a00", "--muted": "#5b6670" };
 /** Grey, as in the figures of the command. */
 const SHADES = { "warm-up": "#f2f2f2", outage: "#dcdcdc", handoff: "#e6e0ec" };
 
@@ -46,17 +51,75 @@ export function apart(places: number[], gap: number, least: number, most: number
   return out;
 }
 
+/** Draws into SVG what a canvas would show; its frame cuts off what lies outside. */
+class SvgPen implements Pen {
+  lineWidth = 1;
+  strokeStyle: Pen["strokeStyle"] = "#000";
+  fillStyle: Pen["fillStyle"] = "#000";
+  private dash: Iterable<number> = [];
+  private line = "";
+  private filled = { colour: "", d: "" };
+  private readonly parts: string[] = [];
+
+  save(): void {}
+  restore(): void {}
+  rect(): void {}
+  clip(): void {}
+
+  beginPath(): void {
+    this.line = "";
+  }
+
+  moveTo(x: number, y: number): void {
+    this.line += `M${x.toFixed(1)} ${y.toFixed(1)}`;
+  }
+
+  lineTo(x: number, y: number): void {
+    this.line += `L${x.toFixed(1)} ${y.toFixed(1)}`;
+  }
+
+  setLineDash(dash: Iterable<number>): void {
+    this.dash = dash;
+  }
+
+  stroke(): void {
+    this.fill();
+    const dash = [...this.dash].join(" ");
+    if (this.line) this.parts.push(`<path d="${this.line}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`);
+  }
+
+  fillRect(x: number, y: number, width: number, height: number): void {
+    if (this.filled.colour !== this.fillStyle) this.fill();
+    this.filled.colour = String(this.fillStyle);
+    this.filled.d += `M${x} ${y}h${width}v${height}h${-width}z`;
+  }
+
+  /** Bars of one colour are one path. */
+  private fill(): void {
+    if (this.filled.d) this.parts.push(`<path d="${this.filled.d}" fill="${this.filled.colour}"/>`);
+    this.filled = { colour: "", d: "" };
+  }
+
+  get text(): string {
+    this.fill();
+    return this.parts.join("");
+  }
+}
+
 export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mark[] = []): string {
   const parts: string[] = [];
   const x = (time: number) => LEFT + ((time - from) / (to - from)) * (WIDTH - LEFT - RIGHT);
+  let bottom = TOP;
   panels.forEach((panel, index) => {
-    const top = 30 + index * HEIGHT;
+    const top = bottom;
+    const tall = panel.paint ? HEIGHT * PAINTED : HEIGHT;
+    bottom += tall;
     const [least, most] = extent(panel);
-    const y = (value: number) => top + HEIGHT - BOTTOM - ((value - least) / (most - least)) * (HEIGHT - TOP - BOTTOM);
+    const y = (value: number) => top + tall - BOTTOM - ((value - least) / (most - least)) * (tall - TOP - BOTTOM);
     parts.push(`<text x="${LEFT}" y="${top + 18}" font-weight="600">${escape(panel.title)} <tspan fill="#666" font-weight="400">${escape(panel.unit)}</tspan></text>`);
     for (const mark of marks.filter((one) => one.to > from && one.from < to)) {
       const [start, end] = [x(Math.max(from, mark.from)), x(Math.min(to, mark.to))];
-      parts.push(`<rect x="${start.toFixed(1)}" y="${top + TOP}" width="${Math.max(1, end - start).toFixed(1)}" height="${HEIGHT - TOP - BOTTOM}" fill="${SHADES[mark.kind]}"/>`);
+      parts.push(`<rect x="${start.toFixed(1)}" y="${top + TOP}" width="${Math.max(1, end - start).toFixed(1)}" height="${tall - TOP - BOTTOM}" fill="${SHADES[mark.kind]}"/>`);
     }
     for (const tick of ticks(most, 4).filter((one) => one >= least)) {
       parts.push(`<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#e4e4e4"/><text x="${LEFT - 8}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" fill="#555">${tick}</text>`);
@@ -66,11 +129,17 @@ export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mar
       const first = Math.ceil(from / step - 1e-9);
       for (let count = first; count * step <= to * (1 + 1e-9); count += 1) {
         const tick = Number((count * step).toPrecision(12));
-        parts.push(`<text x="${x(tick).toFixed(1)}" y="${top + HEIGHT - 10}" text-anchor="middle" fill="#555">${tick}</text>`);
+        parts.push(`<text x="${x(tick).toFixed(1)}" y="${top + tall - 10}" text-anchor="middle" fill="#555">${tick}</text>`);
       }
-      parts.push(`<text x="${WIDTH - RIGHT + 12}" y="${top + HEIGHT - 10}" fill="#555">s</text>`);
+      parts.push(`<text x="${WIDTH - RIGHT + 12}" y="${top + tall - 10}" fill="#555">s</text>`);
     }
     if (panel.limit !== null) parts.push(`<path d="M${LEFT} ${y(panel.limit).toFixed(1)}H${WIDTH - RIGHT}" stroke="#999" stroke-dasharray="1 3"/>`);
+    if (panel.paint) {
+      const pen = new SvgPen();
+      const [width, high] = [WIDTH - LEFT - RIGHT, tall - TOP - BOTTOM];
+      panel.paint(pen, { box: { left: 0, top: 0, width: width * PARTS, height: high * PARTS }, ratio: PARTS, colour: (name) => ON_WHITE[name] ?? "#000" });
+      parts.push(`<svg x="${LEFT}" y="${top + TOP}" width="${width}" height="${high}" viewBox="0 0 ${width * PARTS} ${high * PARTS}">${pen.text}</svg>`);
+    }
     const ends: number[] = [];
     for (const line of panel.lines) {
       let path = "";
@@ -87,15 +156,16 @@ export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mar
         last = value;
       });
       ends.push(y(last));
+      if (panel.paint) continue;
       const dash = DASHES[line.style] ?? [];
       parts.push(`<path d="${path}" fill="none" stroke="${COLOURS[line.style]}" stroke-width="1.5"${dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : ""}/>`);
     }
-    apart(ends, 15, top + TOP, top + HEIGHT - BOTTOM).forEach((place, number) => {
+    apart(ends, 15, top + TOP, top + tall - BOTTOM).forEach((place, number) => {
       const line = panel.lines[number];
       if (line) parts.push(`<text x="${WIDTH - RIGHT + 8}" y="${(place + 4).toFixed(1)}" fill="${COLOURS[line.style]}" font-weight="600">${escape(line.name)}</text>`);
     });
   });
-  const height = 40 + panels.length * HEIGHT;
+  const height = bottom + 10;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="${LEFT}" y="22" font-size="14" font-weight="600">${escape(title)}</text>${parts.join("")}</svg>\n`;
 }
 

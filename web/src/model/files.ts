@@ -1,10 +1,10 @@
 // Files that are opened or dropped: captures, logs of stacks, scenarios and the files that scenarios name.
 
-import { choose, get, open, update } from "./store";
+import { choose, get, open, update, type Capture } from "./store";
 
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
 const MOST_FILE = 16 << 20;
-const IS_CAPTURE = /\.(pcap|pcapng|cap|qlog|sqlog)$/i;
+export const IS_CAPTURE = /\.(pcap|pcapng|cap|qlog|sqlog)$/i;
 /** Files in which a stack logged its connection. */
 export const IS_QLOG = /\.s?qlog$/i;
 /** How captures begin: pcapng; pcap with either order of bytes and either unit of time. */
@@ -12,10 +12,20 @@ const MAGIC = ["0a0d0d0a", "d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d"];
 
 let opened = 0;
 
-/** Shows a capture; what is wrong with it the engine says. */
+/** What was opened before, by name: the way back leads to it. */
+const before = new Map<string, Capture>();
+
+/** The file of this name, if it was opened since the page was loaded. */
+export function openedBefore(name: string): Capture | null {
+  return before.get(name) ?? null;
+}
+
+/** Shows a capture; what is wrong with it the engine says. What was chosen for the file that the address names stays. */
 export function openCapture(name: string, blob: Blob): void {
-  for (const one of ["connection", "interface", "span"]) choose(one, null);
-  update({ capture: { name, blob, key: `${(opened += 1)}`, version: 0, grows: false }, view: "capture" });
+  if (get().wanted !== name) for (const one of ["connection", "interface", "span", "trace"]) choose(one, null);
+  const capture: Capture = { name, blob, key: `${(opened += 1)}`, version: 0, grows: false, where: "opened" };
+  before.set(name, capture);
+  update({ capture, wanted: null, view: "capture" });
 }
 
 async function isCapture(file: File): Promise<boolean> {

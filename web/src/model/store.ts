@@ -34,7 +34,9 @@ export interface State {
   explore: ExploreGiven | null;
   /** A file of real packets; `key` tells it from those before it. */
   /** `version`: how often it was read anew, since a run still writes it as long as it grows. */
-  capture: { name: string; blob: Blob; key: string; version: number; grows: boolean } | null;
+  capture: Capture | null;
+  /** The name of a file that the address speaks of and that is not open: no page may read files by itself. */
+  wanted: string | null;
   about: About;
   keys: Keys;
   statistics: Statistics;
@@ -75,6 +77,16 @@ export interface State {
   chosen: Readonly<Record<string, string>>;
 }
 
+export interface Capture {
+  name: string;
+  blob: Blob;
+  key: string;
+  version: number;
+  grows: boolean;
+  /** Given by `lasthop view`, a file beside the page, or one that was opened. */
+  where: "given" | "beside" | "opened";
+}
+
 export const NOTHING: Interruptions = { outages: [], handoffs: [] };
 
 const first = READY.find((one) => one.id === FIRST) ?? READY[0];
@@ -82,7 +94,7 @@ const first = READY.find((one) => one.id === FIRST) ?? READY[0];
 const about = ABOUT as unknown as About;
 
 let state: State = {
-  view: "play", explore: null, capture: null,
+  view: "play", explore: null, capture: null, wanted: null,
   about, keys: new Keys(about.schema), statistics: new Statistics(about.student), broken: null,
   ready: first?.id ?? null,
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
@@ -378,7 +390,8 @@ export function setKey(path: string, value: string | null): Promise<Failure | nu
       if (value !== null) changed.push([path, value]);
       checks += 1;
       update({ source, changed, edited: state.edited || value === null, checked, failure: null });
-      runSoon(120);
+      // The first figure comes at once; a slider that moves on waits until it rests.
+      runSoon(state.running ? 120 : 0);
       return null;
     } catch (error) {
       return error instanceof Cancelled ? null : failureOf(error);

@@ -9,6 +9,9 @@ import { prefixFor } from "../model/compare";
 import { Layout } from "../replay/layout";
 import { drawCells, drawNodes, fit, inkOf, isCrowded, Texts, way, type Ink, type Way } from "../replay/scene";
 
+/** In a window as high as this, in px, the path stays in sight while its curves are read; they keep this much of it. */
+const LEAST_WINDOW = 640;
+const LEAST_CURVES = 240;
 /** Seconds in which the whole run goes by. */
 const WHOLE = 20;
 /** Highest queue that is drawn, in px; one without a limit is full at this number of packets. */
@@ -166,7 +169,42 @@ function inWords(description: Description, { series, interruptions }: Load, time
   return [`The path at ${time.toFixed(1)} s: ${description.nodes.length} nodes, ${description.links.length} links`, ...parts, ...(down.size > 0 ? [`${down.size} links down`] : [])].join("; ");
 }
 
+/** Holds the path at the top of the window as long as it would be above it while curves of its run are in it. */
+function useHeld(section: { current: HTMLElement | null }, isWished: boolean): boolean {
+  const [isHeld, hold] = useState(false);
+  useEffect(() => {
+    if (!isWished) return;
+    const look = () => {
+      const own = section.current;
+      const results = own?.closest<HTMLElement>(".results");
+      const curves = results?.querySelector(".charts");
+      if (!own || !results || !curves) return;
+      const box = own.getBoundingClientRect();
+      const next = box.bottom < 0 && curves.getBoundingClientRect().bottom > LEAST_CURVES && innerHeight >= LEAST_WINDOW;
+      // What is below must not move up when the picture leaves its place.
+      if (!next || !own.style.minHeight) own.style.minHeight = next ? `${box.height}px` : "";
+      const { left, width } = results.getBoundingClientRect();
+      own.style.setProperty("--held-left", `${left}px`);
+      own.style.setProperty("--held-width", `${width}px`);
+      // What the keyboard comes to stands below it.
+      document.documentElement.style.scrollPaddingTop = next ? `${LEAST_CURVES}px` : "";
+      hold(next);
+    };
+    look();
+    window.addEventListener("scroll", look, { passive: true });
+    window.addEventListener("resize", look);
+    return () => {
+      window.removeEventListener("scroll", look);
+      window.removeEventListener("resize", look);
+      document.documentElement.style.scrollPaddingTop = "";
+    };
+  }, [isWished]);
+  return isHeld;
+}
+
 export function PathPicture({ checked, series, interruptions, theme, of, toReplay }: { checked: Checked; series: Series | null; interruptions: Interruptions; theme: string; of: string; toReplay: (() => void) | null }) {
+  const section = useRef<HTMLElement>(null);
+  const isHeld = useHeld(section, toReplay !== null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const shown = useRef<HTMLOutputElement>(null);
   const slider = useRef<HTMLInputElement>(null);
@@ -197,7 +235,7 @@ export function PathPicture({ checked, series, interruptions, theme, of, toRepla
       cancelAnimationFrame(frame);
       window.removeEventListener("resize", later);
     };
-  }, [description, layout, series, interruptions, ink]);
+  }, [description, layout, series, interruptions, ink, isHeld]);
   useEffect(() => {
     if (!playing) return;
     let frame = 0;
@@ -219,14 +257,16 @@ export function PathPicture({ checked, series, interruptions, theme, of, toRepla
     setPlaying(!playing);
   };
   return (
-    <section class="path" aria-label="The path">
-      <canvas ref={canvas} role="img" aria-label="The path" />
-      <div class="player">
-        <button type="button" onClick={start} disabled={!series} aria-label={playing ? "Stop the time" : "Let time run"}>{playing ? "❚❚" : "►"}</button>
-        <input ref={slider} type="range" min={0} max={duration} step={duration / 1000} aria-label="Time in the run" onInput={(event) => { setPlaying(false); clock.set(Number(event.currentTarget.value)); }} />
-        <output class="clock" ref={shown} />
-        <span class="foot">{of}</span>
-        {toReplay && <button type="button" class="quiet" disabled={!series} onClick={toReplay}>Packets at this time</button>}
+    <section class={isHeld ? "path held" : "path"} aria-label="The path" ref={section}>
+      <div class="drawn">
+        <canvas ref={canvas} role="img" aria-label="The path" />
+        <div class="player">
+          <button type="button" onClick={start} disabled={!series} aria-label={playing ? "Stop the time" : "Let time run"}>{playing ? "❚❚" : "►"}</button>
+          <input ref={slider} type="range" min={0} max={duration} step={duration / 1000} aria-label="Time in the run" onInput={(event) => { setPlaying(false); clock.set(Number(event.currentTarget.value)); }} />
+          <output class="clock" ref={shown} />
+          <span class="foot">{of}</span>
+          {toReplay && <button type="button" class="quiet" disabled={!series} onClick={toReplay}>Packets at this time</button>}
+        </div>
       </div>
     </section>
   );

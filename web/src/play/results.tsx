@@ -1,19 +1,24 @@
 // What comes of a scenario: what to look at, verdicts, the path, curves, and a table with an interval for every figure.
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useCallback, useEffect, useMemo } from "preact/hooks";
+import type { Description, Interruptions } from "../engine/types";
 import { Comparison, prefixFor, shownMean, type Metric, type Verdict } from "../model/compare";
 import { wholeSeeds } from "../model/commands";
 import { clock } from "../model/clock";
-import { offered, panels, queued, spanOf, windowed, type Drawn, type Span } from "../model/curves";
+import { offered, panels, queued, windowed, type Drawn, type Span } from "../model/curves";
 import { lookAt } from "../model/look";
 import { marksOf, meaningOf, type Mark } from "../model/marks";
+import { seenSpan, setSpan, usualSpan } from "../model/span";
 import { choose, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
-import { Chart, nearer } from "../ui/chart";
+import { Chart } from "../ui/chart";
+import { Zoom } from "../ui/zoom";
 import { Flows } from "./flows";
 import { Happened } from "./happened";
 import { PathPicture } from "./path";
 
+/** Flows that are asked whether something happens to their path. */
+const LOOKED_AT = 50;
 /** Verdicts that are seen without a click: what counts most comes first. */
 const FOREMOST = 3;
 
@@ -166,10 +171,6 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
   );
 }
 
-function setSpan(span: Span | null): void {
-  choose("span", span ? span.map((one) => String(Number(one.toPrecision(6)))).join("-") : null);
-}
-
 interface ViewProps {
   own: number[];
   /** Whether all of them have a window. */
@@ -181,12 +182,11 @@ interface ViewProps {
   span: Span | null;
   duration: number;
   seed: number;
+  show: (span: Span | null) => void;
 }
 
 /** Which flow, which queue, and how near. */
-function Toolbar({ own, hasWindows, flow, flows, links, link, span, duration, seed }: ViewProps) {
-  const around = () => (clock.isSet ? clock.seconds : duration / 2);
-  const look = (factor: number) => setSpan(nearer(span ?? [0, duration], around(), factor, duration));
+function Toolbar({ own, hasWindows, flow, flows, links, link, span, duration, seed, show }: ViewProps) {
   return (
     <div class="toolbar" role="group" aria-label="What the curves show">
       {own.length > 1 && (
@@ -206,18 +206,23 @@ function Toolbar({ own, hasWindows, flow, flows, links, link, span, duration, se
           </select>
         </label>
       )}
-      <span class="zoom">
-        <button type="button" aria-label="Look closer" title="Look closer: or drag over a curve" onClick={() => look(0.5)}>+</button>
-        <button type="button" aria-label="Look wider" disabled={!span} onClick={() => look(2)}>−</button>
-        {span && <button type="button" class="quiet" onClick={() => setSpan(null)}>Whole run</button>}
-      </span>
+      <Zoom span={span} duration={duration} whole="Whole run" show={show} />
       <span class="seed">seed {seed}</span>
     </div>
   );
 }
 
+/** The flow that is looked at: the chosen one, or else the first whose path changes or goes down, or else the first. */
+export function flowOf(asked: string | null, own: number[], description: Description | undefined, interruptions: Interruptions): number {
+  const wished = Number(asked ?? Number.NaN);
+  if (wished === -1 || own.includes(wished)) return wished;
+  const isMarked = (flow: number) => description !== undefined && marksOf(description, interruptions, flow).some(({ kind }) => kind !== "warm-up");
+  return own.slice(0, LOOKED_AT).find(isMarked) ?? own[0] ?? 0;
+}
+
 /** Flow, queue and span as they were chosen, as far as this run has them. */
 function useView(state: State, firsts: Map<string, Drawn>, identity: string) {
+  const { interruptions } = state;
   const [askedFlow] = useChosen("flow");
   const [askedLink] = useChosen("link");
   const [askedSpan] = useChosen("span");
@@ -226,21 +231,23 @@ function useView(state: State, firsts: Map<string, Drawn>, identity: string) {
   const own = useMemo(() => offered(firsts, flows.length), [identity, flows]);
   const hasWindows = useMemo(() => windowed(firsts, flows.length).length === flows.length, [identity, flows]);
   const links = useMemo(() => queued(firsts, description?.links ?? []), [identity, description]);
-  const wished = Number(askedFlow ?? Number.NaN);
-  const flow = wished === -1 || own.includes(wished) ? wished : (own[0] ?? 0);
+  const flow = useMemo(() => flowOf(askedFlow, own, description, interruptions), [askedFlow, own, description, interruptions]);
+  const marks = useMemo(() => (description ? marksOf(description, interruptions, flow) : []), [description, interruptions, flow]);
   const duration = description?.duration_s ?? 1;
-  const span = useMemo(() => spanOf(askedSpan, duration), [askedSpan, duration]);
-  return { own, hasWindows, links, flow, flows, link: askedLink, span, duration };
+  const usual = useMemo(() => usualSpan(marks, duration), [marks, duration]);
+  const span = useMemo(() => seenSpan(askedSpan, usual, duration), [askedSpan, usual, duration]);
+  const show = useCallback((next: Span | null) => setSpan(next, usual), [usual]);
+  return { own, hasWindows, links, flow, flows, link: askedLink, span, duration, marks, show, isClose: askedSpan === null && usual !== null };
 }
 
 /** What the figures begin with: what to look at, in words. */
-function Headline({ state, marks }: { state: State; marks: Mark[] }) {
+function Headline({ state, marks, isClose }: { state: State; marks: Mark[]; isClose: boolean }) {
   const { resultsOf, results } = state;
   const [variant] = resultsOf?.variants ?? [];
   const summary = variant && results.get(variant.key)?.[0]?.summary;
   if (!resultsOf || !variant || !summary) return null;
   const name = resultsOf.variants.length > 1 ? shownVariant(variant, resultsOf.checked) : null;
-  return <p class="look">{lookAt(summary, resultsOf.checked, marks, name)}</p>;
+  return <p class="look">{lookAt(summary, resultsOf.checked, marks, name)}{isClose && " The curves show the first time; “Whole run” shows all."}</p>;
 }
 
 /** Panels that are no curves, by the names that an address may ask for alone. */
@@ -260,16 +267,16 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
   }
   const identity = [...firsts].map(([name, run]) => `${name}${run.summary?.fingerprint ?? run.seconds}`).join();
   const seen = useView(state, firsts, identity);
-  const { flow, link, span, duration } = seen;
+  const { flow, link, span, duration, marks, show } = seen;
   const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? panels(firsts, resultsOf.checked, style, { flow, link, span }) : []), [identity, resultsOf?.checked, style, flow, link, span]);
-  const marks = useMemo(() => (resultsOf ? marksOf(resultsOf.checked.description, interruptions, flow) : []), [resultsOf?.checked, interruptions, flow]);
   const comparison = useMemo(() => comparisonOf(state), [results, resultsOf]);
   const [leading] = firsts;
   useEffect(() => {
     // Where something happens, if it is known where.
-    const outage = marks.find((mark) => mark.kind === "outage");
-    if (resultsOf) clock.suggest(outage ? (outage.from + outage.to) / 2 : duration * 0.6);
-  }, [marks, resultsOf?.checked, duration]);
+    const event = marks.find(({ kind, from }) => kind !== "warm-up" && (!span || (from >= span[0] && from <= span[1])));
+    const [begin, end] = span ?? [0, duration];
+    if (resultsOf) clock.suggest(event ? (event.from + event.to) / 2 : begin + (end - begin) * 0.6);
+  }, [marks, resultsOf?.checked, duration, span]);
   const shownLink = drawn.find((panel) => panel.id === "queue")?.title.replace(/^Queue at /, "") ?? null;
   const toReplay = () => {
     clock.set(clock.seconds);
@@ -290,7 +297,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
       {state.checked && OTHER_PANELS.slice(0, 2).some(has) && (
         <div class="short">
           {has("verdicts") && <div class="told">
-            <Headline state={state} marks={marks} />
+            <Headline state={state} marks={marks} isClose={seen.isClose} />
             {!comparison && resultsOf && <SoFar firsts={firsts} flows={Math.max(1, seen.flows.length)} />}
             {comparison && <Verdicts comparison={comparison} />}
           </div>}
@@ -300,7 +307,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
       {curves.length > 0 && resultsOf && (
         <section class="charts" aria-label="Curves">
           {only === null && <Toolbar {...seen} link={shownLink} seed={resultsOf.seed} />}
-          {curves.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={index === curves.length - 1} zoom={setSpan} />)}
+          {curves.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={index === curves.length - 1} zoom={show} />)}
           {only === null && <Happened flow={flow} span={span ?? [0, duration]} theme={theme} />}
           {meaningOf(marks) && <p class="foot">{meaningOf(marks)}</p>}
         </section>

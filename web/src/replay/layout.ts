@@ -7,8 +7,16 @@ export interface Place {
   y: number;
 }
 
-/** The nodes on the shortest way of each flow. */
+const waysKnown = new WeakMap<Description, number[][]>();
+
+/** The nodes on the shortest way of each flow; found once for each description. */
 export function ways(description: Description): number[][] {
+  const known = waysKnown.get(description) ?? findWays(description);
+  waysKnown.set(description, known);
+  return known;
+}
+
+function findWays(description: Description): number[][] {
   const next = new Map<number, number[]>();
   for (const link of description.links) {
     next.set(link.from, [...(next.get(link.from) ?? []), link.to]);

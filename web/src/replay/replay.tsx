@@ -5,15 +5,17 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
 import { clock } from "../model/clock";
-import { panels, spanOf, type Drawn } from "../model/curves";
+import { panels, type Drawn, type Span } from "../model/curves";
 import { eventsOf } from "../model/events";
 import { marksOf } from "../model/marks";
+import { seenSpan, setSpan as showSpan, usualSpan } from "../model/span";
 import { overridesFor, pool, shownVariant, useChosen, useStore, variantsOf, type Variant } from "../model/store";
 import { styles, textScale } from "../model/style";
 import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
 import { Layout } from "./layout";
 import { Chart } from "../ui/chart";
 import { Events } from "../ui/events";
+import { Zoom } from "../ui/zoom";
 import { describe, drawBytes, seenOf, timeAt, timesOf } from "./bytes";
 import { draw, fit, inkOf, type Ink } from "./scene";
 import { drawSequence, PAST } from "./sequence";
@@ -144,25 +146,24 @@ function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Tab
 }
 
 /** Curves of the whole run of this sender, under its packets: the same clock runs through both, and a click moves it. */
-function Curves({ variant, flow, interruptions, theme }: { variant: Variant; flow: number; interruptions: Interruptions; theme: string }) {
+function Curves({ variant, flow, interruptions, theme, span, show }: { variant: Variant; flow: number; interruptions: Interruptions; theme: string; span: Span | null; show: (span: Span | null) => void }) {
   const { results, resultsOf, keys } = useStore();
   const run = results.get(variant.key)?.[0];
-  const [asked, ask] = useChosen("span");
   const made = useMemo(() => {
     if (!run?.series || !resultsOf) return null;
     const { description } = resultsOf.checked;
     const name = shownVariant(variant, resultsOf.checked);
-    const span = spanOf(asked, description.duration_s);
     const runs = new Map<string, Drawn>([[name, run]]);
     const shown = panels(runs, resultsOf.checked, styles([name], keys.transports), { flow, link: null, span });
-    return { shown: shown.filter((panel) => IN_REPLAY.includes(panel.id)), marks: marksOf(description, interruptions, flow), span, duration: description.duration_s };
-  }, [run, resultsOf, variant.key, flow, interruptions.outages, interruptions.handoffs, asked, keys]);
+    return { shown: shown.filter((panel) => IN_REPLAY.includes(panel.id)), marks: marksOf(description, interruptions, flow), duration: description.duration_s };
+  }, [run, resultsOf, variant.key, flow, interruptions.outages, interruptions.handoffs, span, keys]);
   if (!made || made.shown.length === 0) return null;
-  const { shown, marks, span, duration } = made;
+  const { shown, marks, duration } = made;
   return (
     <section class="charts" aria-label="Curves">
+      <div class="toolbar"><Zoom span={span} duration={duration} whole="Whole run" show={show} /></div>
       {shown.map((panel, place) => (
-        <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={place === shown.length - 1} byClick zoom={(next) => ask(next ? next.map((one) => String(Number(one.toPrecision(6)))).join("-") : null)} />
+        <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={place === shown.length - 1} byClick zoom={show} />
       ))}
     </section>
   );
@@ -213,7 +214,7 @@ export function Replay({ theme }: { theme: string }) {
     async (from: number, isFirst: boolean) => {
       if (!checked || loading.current) return;
       loading.current = true;
-      const job = { source, overrides: overridesFor(checked, variant), seed: state.seed, from_s: from, to_s: duration, most: MOST };
+      const job = { source, overrides: overridesFor(checked, variant), seed: state.seed, from_s: from, to_s: duration, most: MOST, looks_at_all: isFirst };
       try {
         const window = await pool.window(job, (seconds) => isFirst && setShare(seconds / duration));
         if (isFirst) {
@@ -360,6 +361,9 @@ export function Replay({ theme }: { theme: string }) {
     () => (whole && checked ? eventsOf(whole, checked.description, about.declarations, { outages, handoffs }, flow) : []),
     [whole, checked, outages, handoffs, flow],
   );
+  const usualWhen = useMemo(() => (checked ? usualSpan(marksOf(checked.description, { outages, handoffs }, flow), duration) : null), [checked, outages, handoffs, flow, duration]);
+  const seen = useMemo(() => seenSpan(askedWhen, usualWhen, duration), [askedWhen, usualWhen, duration]);
+  const show = useCallback((next: Span | null) => showSpan(next, usualWhen), [usualWhen]);
   const moments = useMemo(() => {
     if (!whole) return null;
     const timeouts = momentsOf(whole.decisions, flow).filter((moment) => moment.decision === 1).map((moment) => moment.time);
@@ -458,8 +462,8 @@ export function Replay({ theme }: { theme: string }) {
               </p>
             )}
           </section>
-          <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} />
-          <Events kinds={kinds} span={spanOf(askedWhen, duration) ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />
+          <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} span={seen} show={show} />
+          <Events kinds={kinds} span={seen ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />
           {whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
         </>
       )}

@@ -8,6 +8,7 @@ import { clock } from "../model/clock";
 import { extent, type Panel, type Span } from "../model/curves";
 import { apart } from "../model/figure";
 import type { Mark } from "../model/marks";
+import { useChosen } from "../model/store";
 import { COLOURS, DASHES, textScale, USUAL } from "../model/style";
 
 /** A drag of fewer px is a click. */
@@ -142,7 +143,7 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
     hooks: {
       drawClear: [(drawn) => shade(drawn, marks)],
       draw: [(drawn) => {
-        panel.paint?.(drawn.ctx, drawn.bbox);
+        panel.paint?.(drawn.ctx, { box: drawn.bbox, ratio: devicePixelRatio, colour: variable });
         labels(drawn, panel);
       }],
       setCursor: [(drawn) => told(drawn.cursor.idx ?? null)],
@@ -181,11 +182,37 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
   return { chart, end };
 }
 
+/** Rows of the table of a panel. */
+const ROWS = 20;
+
+/** Figures of a panel at times that lie evenly in what is seen. */
+function Figures({ panel, span: [from, to] }: { panel: Panel; span: Span }) {
+  const seen = panel.time.map((_, place) => place).filter((place) => (panel.time[place] ?? 0) >= from && (panel.time[place] ?? 0) <= to);
+  const rows = seen.filter((_, place) => place % Math.ceil(seen.length / ROWS) === 0);
+  const places = decimalsOf(rows.map((place) => panel.time[place] ?? 0));
+  return (
+    <div class="scroll" role="group" aria-label={`Figures of ${panel.title}`} tabIndex={0}>
+      <table class="plain numbers">
+        <thead><tr><th scope="col">s</th>{panel.lines.map((line) => <th key={line.name} scope="col" class={`sender-text-${line.style}`}>{line.name} ({panel.unit})</th>)}</tr></thead>
+        <tbody>
+          {rows.map((place) => (
+            <tr key={place}>
+              <th scope="row">{(panel.time[place] ?? 0).toFixed(places)}</th>
+              {panel.lines.map((line) => <td key={line.name}>{line.values[place] === null || line.values[place] === undefined ? "–" : number(line.values[place] ?? 0)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Chart(props: ChartProps) {
   const { panel, duration, span, marks, theme, isLast, zoom } = props;
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
+  const [tables] = useChosen("tables");
   const [from, to] = span ?? [0, duration];
 
   useEffect(() => {
@@ -241,6 +268,7 @@ export function Chart(props: ChartProps) {
         onKeyDown={press}
         aria-label={`${panel.title} ${when} in ${panel.unit}; means: ${summary.join(", ")}. Arrow keys move the cursor, plus and minus look closer and wider, 0 shows the whole run.`}
       />
+      {tables !== null && <Figures panel={panel} span={[from, to]} />}
     </figure>
   );
 }

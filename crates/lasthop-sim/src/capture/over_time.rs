@@ -24,7 +24,10 @@ struct Ack {
     limit: Option<u64>,
 }
 
-/// Columns of one way of a connection; times count from the first packet of the capture.
+/// A column of a table: its name and its values, a row each.
+pub type Column = (&'static str, Vec<f64>);
+
+/// One way of a connection over time; times count from the first packet of the capture.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
     origin_ns: u64,
@@ -118,28 +121,35 @@ impl Way {
         ack
     }
 
-    /// A column of one of the tables `segments`, `acks`, `sacks` and `trips`; times in seconds, NaN where there is
-    /// nothing.
-    pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
+    /// The tables of the way with their columns; times in seconds, NaN where there is nothing.
+    pub fn tables(&self) -> [(&'static str, Vec<Column>); 4] {
         let seconds = |at_ns: u64| (at_ns - self.origin_ns) as f64 / 1e9;
-        Some(match (table, column) {
-            ("segments", "time_s") => self.segments.iter().map(|one| seconds(one.at_ns)).collect(),
-            ("segments", "begin") => self.segments.iter().map(|one| one.begin as f64).collect(),
-            ("segments", "end") => self.segments.iter().map(|one| one.end as f64).collect(),
-            ("segments", "again") => self.segments.iter().map(|one| f64::from(u8::from(one.again))).collect(),
-            ("acks", "time_s") => self.acks.iter().map(|one| seconds(one.at_ns)).collect(),
-            ("acks", "ack") => self.acks.iter().map(|one| one.next as f64).collect(),
-            ("acks", "limit") => {
-                self.acks.iter().map(|one| one.limit.map_or(f64::NAN, |limit| limit as f64)).collect()
-            }
-            ("sacks", "time_s") => self.sacks.iter().map(|one| seconds(one.0)).collect(),
-            ("sacks", "begin") => self.sacks.iter().map(|one| one.1 as f64).collect(),
-            ("sacks", "end") => self.sacks.iter().map(|one| one.2 as f64).collect(),
-            ("trips", "time_s") => self.trips.iter().map(|one| seconds(one.0)).collect(),
-            ("trips", "rtt_s") => self.trips.iter().map(|one| one.1 as f64 / 1e9).collect(),
-            _ => return None,
-        })
+        let segments = vec![
+            column("time_s", &self.segments, |one| seconds(one.at_ns)),
+            column("begin", &self.segments, |one| one.begin as f64),
+            column("end", &self.segments, |one| one.end as f64),
+            column("again", &self.segments, |one| f64::from(u8::from(one.again))),
+        ];
+        let acks = vec![
+            column("time_s", &self.acks, |one| seconds(one.at_ns)),
+            column("ack", &self.acks, |one| one.next as f64),
+            column("limit", &self.acks, |one| one.limit.map_or(f64::NAN, |limit| limit as f64)),
+        ];
+        let sacks = vec![
+            column("time_s", &self.sacks, |one| seconds(one.0)),
+            column("begin", &self.sacks, |one| one.1 as f64),
+            column("end", &self.sacks, |one| one.2 as f64),
+        ];
+        let trips = vec![
+            column("time_s", &self.trips, |one| seconds(one.0)),
+            column("rtt_s", &self.trips, |one| one.1 as f64 / 1e9),
+        ];
+        [("segments", segments), ("acks", acks), ("sacks", sacks), ("trips", trips)]
     }
+}
+
+fn column<T>(name: &'static str, rows: &[T], of: impl Fn(&T) -> f64) -> Column {
+    (name, rows.iter().map(of).collect())
 }
 
 #[cfg(test)]
@@ -174,32 +184,38 @@ mod tests {
         Capture { packets, flows: vec![Ends { from: ends(1), to: ends(2), tcp: true }], ..Capture::default() }
     }
 
+    fn values(way: &Way, table: &str, column: &str) -> Vec<f64> {
+        let tables = way.tables();
+        let (_, columns) = tables.iter().find(|(name, _)| *name == table).unwrap();
+        columns.iter().find(|(name, _)| *name == column).unwrap().1.clone()
+    }
+
     #[test]
     fn segments_and_acknowledgements() {
         let way = Way::of(&capture(), 0, true);
-        assert_eq!(way.column("segments", "time_s").unwrap(), [0.05, 0.051, 0.052, 0.103]);
-        assert_eq!(way.column("segments", "begin").unwrap(), [0.0, 1000.0, 2000.0, 1000.0]);
-        assert_eq!(way.column("segments", "again").unwrap(), [0.0, 0.0, 0.0, 1.0]);
-        assert_eq!(way.column("acks", "ack").unwrap(), [1000.0, 3000.0]);
+        assert_eq!(values(&way, "segments", "time_s"), [0.05, 0.051, 0.052, 0.103]);
+        assert_eq!(values(&way, "segments", "begin"), [0.0, 1000.0, 2000.0, 1000.0]);
+        assert_eq!(values(&way, "segments", "again"), [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(values(&way, "acks", "ack"), [1000.0, 3000.0]);
         // 100 in units of 2^3 bytes, as the receiver's SYN has it.
-        assert_eq!(way.column("acks", "limit").unwrap(), [1800.0, 3800.0]);
-        assert_eq!((way.column("sacks", "begin"), way.column("sacks", "end")), {
-            (Some(vec![2000.0]), Some(vec![3000.0]))
-        });
+        assert_eq!(values(&way, "acks", "limit"), [1800.0, 3800.0]);
+        assert_eq!(
+            (values(&way, "sacks", "begin"), values(&way, "sacks", "end")),
+            (vec![2000.0], vec![3000.0])
+        );
         // The handshake to the receiver and the first segment; what was repeated tells none (Karn). The SYN-ACK was
         // answered at once, so the sender is here.
-        assert_eq!(way.column("trips", "rtt_s").unwrap(), [0.05, 0.05]);
-        assert_eq!(way.column("trips", "loss"), None);
+        assert_eq!(values(&way, "trips", "rtt_s"), [0.05, 0.05]);
     }
 
     /// The other way carries nothing, and datagrams stand one behind the other.
     #[test]
     fn what_has_no_numbers() {
         let mut capture = capture();
-        assert_eq!(Way::of(&capture, 0, false).column("segments", "begin").unwrap(), [0.0; 0]);
+        assert_eq!(values(&Way::of(&capture, 0, false), "segments", "begin"), [0.0; 0]);
         capture.flows[0].tcp = false;
         let way = Way::of(&capture, 0, true);
-        assert_eq!(way.column("segments", "end").unwrap(), [0.0, 1000.0, 2000.0, 3000.0, 4000.0]);
-        assert_eq!(way.column("acks", "ack").unwrap(), [0.0; 0]);
+        assert_eq!(values(&way, "segments", "end"), [0.0, 1000.0, 2000.0, 3000.0, 4000.0]);
+        assert_eq!(values(&way, "acks", "ack"), [0.0; 0]);
     }
 }
