@@ -405,8 +405,9 @@ test("a panel is there for what was measured: datagrams have no window and no RT
   const shown = (count) => page.waitForFunction((most) => document.querySelectorAll(".chart").length === most, count);
   await page.selectOption(".scenario select", "hidden-terminals");
   await page.waitForFunction(() => document.querySelector(".results .name")?.textContent === "hidden terminals");
-  await shown(5);
-  assert.deepEqual(await titles(), ["Throughput", "Queue", "Throughput", "Transmissions on radio links that failed", "Collisions on radio links"]);
+  const ofTheAir = ["Airtime of radio links", "Rate of radio links while they send", "Queues of radio links", "Transmissions on radio links that failed", "Collisions on radio links"];
+  await shown(8);
+  assert.deepEqual(await titles(), ["Throughput", "Queue", "Throughput", ...ofTheAir]);
   assert.equal(await page.getByLabel("Window and RTT of").count(), 0);
   // Each flow of datagrams can be looked at.
   const first = () => page.textContent(".chart .title");
@@ -418,7 +419,7 @@ test("a panel is there for what was measured: datagrams have no window and no RT
   // The first flow has no window: the panels are of the one that has.
   const calls = readFileSync(path.join(ROOT, "scenarios/hidden-terminals.toml"), "utf8");
   await write(page, calls.replace(/(name {6}= "east"[^]*?transport = )"udp"\ntraffic.*/, '$1"reno"'));
-  await shown(6);
+  await shown(9);
   assert.deepEqual((await titles()).slice(0, 4), ["Congestion window", "Round-trip time", "Queue", "Throughput"]);
   assert.equal(await page.textContent(".chart .title"), "Congestion window, east");
   assert.deepEqual(wrong, []);

@@ -270,7 +270,11 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     const values = lead?.series?.links[name];
     return values ? column(values, names.length, place) : null;
   };
-  const onAir = names.map((name, place) => ({ name, place, busy: links[place >> 1]?.radio ? sumOf(ofLink("utilisation", place)) : 0 })).filter(({ busy }) => busy > 0);
+  const between = (place: number): string => {
+    const ends = [links[place >> 1]?.from, links[place >> 1]?.to].map((node) => description.nodes[node ?? 0] ?? "");
+    return (place % 2 === 0 ? ends : ends.reverse()).join("→");
+  };
+  const onAir = names.map((_, place) => ({ name: between(place), place, busy: links[place >> 1]?.radio ? sumOf(ofLink("utilisation", place)) : 0 })).filter(({ busy }) => busy > 0);
   const stations = onAir.sort((a, b) => b.busy - a.busy).slice(0, MOST_STATIONS).sort((a, b) => a.place - b.place);
   const byStation = (step: number, get: (place: number) => Float64Array | null): Line[] =>
     stations.length < 2 ? [] : stations.flatMap(({ name, place }, style) => {
