@@ -1,5 +1,5 @@
 // How fast the page is, measured in Chromium from the server of `lasthop view`; writes bench/PAGE.md. `make bench-page`.
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import os from "node:os";
 import path from "node:path";
@@ -10,6 +10,36 @@ const ROUNDS = 7;
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 const server = await view();
 const browser = await launch();
+
+/** A capture of one connection: half a million segments of 1,448 bytes, each acknowledged 20 ms later. */
+function million() {
+  const [count, size] = [500_000, 16 + 54];
+  const file = Buffer.alloc(24 + 2 * count * size);
+  [0xa1b23c4d, 0x00040002, 0, 0, 65_535, 1].forEach((word, place) => file.writeUInt32LE(word, 4 * place));
+  let at = 24;
+  const put = (nanos, [from, to], seq, ack, payload) => {
+    [Math.floor(nanos / 1e9), nanos % 1e9, 54, 54 + payload].forEach((word, place) => file.writeUInt32LE(word, at + 4 * place));
+    const ip = at + 16 + 14;
+    file.writeUInt16BE(0x0800, ip - 2);
+    file.writeUInt8(0x45, ip);
+    file.writeUInt16BE(40 + payload, ip + 2);
+    file.writeUInt16BE(0x4006, ip + 8);
+    file.writeUInt32BE(0x0a000000 + from, ip + 12);
+    file.writeUInt32BE(0x0a000000 + to, ip + 16);
+    file.writeUInt16BE(from === 1 ? 80 : 5000, ip + 20);
+    file.writeUInt16BE(to === 1 ? 80 : 5000, ip + 22);
+    file.writeUInt32BE(seq, ip + 24);
+    file.writeUInt32BE(ack, ip + 28);
+    file.writeUInt32BE(0x5010ffff, ip + 32);
+    at += size;
+  };
+  // 10,000 segments a second, 200 of them on their way.
+  for (let step = 0; step < count + 200; step += 1) {
+    if (step < count) put(step * 100_000, [1, 2], 1 + 1448 * step, 1, 1448);
+    if (step >= 200) put(step * 100_000 + 1, [2, 1], 1, 1 + 1448 * (step - 199), 0);
+  }
+  return file;
+}
 
 // The page itself sees when its controls, which take an answer of the engine, are painted: to ask it from outside takes
 // as long again while its workers are at their first runs.
@@ -103,8 +133,53 @@ for (let round = 0; round < 5; round += 1) {
   await page.waitForSelector("canvas.scene", { state: "detached" });
 }
 
-await page.selectOption(".scenario select", "fair-share");
-await page.fill('label:has-text("Seeds") input', "1");
+// From a move of a slider to the first curve that differs.
+await page.goto(`${server.address}#scenario=single-flow&span=whole`);
+await page.waitForFunction(() => document.querySelector(".scenario select").value === "single-flow");
+await done(page);
+const reactions = [];
+for (let round = 0; round < ROUNDS; round += 1) {
+  reactions.push(
+    await page.evaluate(
+      (at) =>
+        new Promise((resolve) => {
+          const label = () => document.querySelector(".chart[data-panel=queue] .canvas")?.getAttribute("aria-label");
+          const before = label();
+          const slider = document.querySelector("#key-topology-bottleneck-queue-limit")?.closest(".control").querySelector("input[type=range]");
+          const observer = new MutationObserver(() => {
+            if (label() === before) return;
+            observer.disconnect();
+            resolve(performance.now() - began);
+          });
+          observer.observe(document.querySelector(".results"), { subtree: true, attributes: true, childList: true });
+          const began = performance.now();
+          slider.value = String(Number(slider.min) + (Number(slider.max) - Number(slider.min)) * at);
+          slider.dispatchEvent(new Event("input", { bubbles: true }));
+        }),
+      0.3 + 0.05 * round,
+    ),
+  );
+  await done(page);
+}
+
+// A capture of a million packets, from the choice of the file to its first curve.
+const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-bench-"));
+const capture = path.join(folder, "million.pcap");
+writeFileSync(capture, million());
+await page.click("nav >> text=Capture");
+const captures = [];
+for (let round = 0; round < 3; round += 1) {
+  const began = Date.now();
+  await page.setInputFiles(".capture input[type=file]", capture);
+  await page.waitForFunction(() => document.querySelectorAll(".capture .chart").length > 0 && document.querySelector(".capture [aria-busy=false]"), null, { polling: "raf" });
+  captures.push(Date.now() - began);
+  await page.setInputFiles(".capture input[type=file]", { name: "none.pcap", mimeType: "application/vnd.tcpdump.pcap", buffer: Buffer.from("none") });
+  await page.waitForSelector(".capture .message.bad");
+}
+rmSync(folder, { recursive: true });
+
+await page.goto(`${server.address}#scenario=fair-share&set=topology.bottleneck.delay%3D%2275 ms%22&seeds=1`);
+await page.waitForFunction(() => document.querySelector(".scenario select")?.value === "fair-share");
 await done(page);
 await page.click("nav >> text=Replay");
 await page.waitForSelector(".replay canvas.scene", { timeout: 120_000 });
@@ -147,7 +222,9 @@ const rows = [
   ["the same, native, without series", `${median(native).toFixed(0)} ms`, ""],
   ["the same, a window of its trace with 200,000 packets on links", `${median(measured.windows).toFixed(0)} ms`, ""],
   [`the trace of a run with ${(measured.records / 1e6).toFixed(1)} million records opened, from the click to the packets`, `${(median(opens) / 1000).toFixed(1)} s, ${(measured.memory / 1e6).toFixed(0)} MB of the engine`, "3 s for 10 million, bounded memory"],
-  [`replay of \`fair-share\`, ${median(frames.packets)} packets in sight`, `${fps.toFixed(0)} frames/s, ${(late * 100).toFixed(0)} % late; ${perFrame.toFixed(1)} ms of CPU a frame`, "60 frames/s"],
+  [`replay of \`fair-share\` over 75 ms, ${median(frames.packets)} packets in sight`, `${fps.toFixed(0)} frames/s, ${(late * 100).toFixed(0)} % late; ${perFrame.toFixed(1)} ms of CPU a frame`, "60 frames/s"],
+  ["from a move of a slider to the first curve that differs (`single-flow`)", `${median(reactions).toFixed(0)} ms`, "150 ms"],
+  ["a capture of a million packets opened", `${(median(captures) / 1000).toFixed(1)} s`, "3 s"],
   ["everything that is loaded, compressed", `${(size / 1000).toFixed(0)} kB`, "1500 kB"],
 ];
 const load = os.loadavg()[0].toFixed(1);
