@@ -19,12 +19,12 @@ from lasthop.api import run_seeds
 from lasthop.errors import ArgumentError
 from lasthop.quantities import time_text
 from lasthop.runner import Snapshot
-from lasthop.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lasthop.results import Run
+    from lasthop.scenario import Scenario
     from lasthop.stats import Estimate
 
 #: Transports that stand for the congestion controls of the kernel, which finds losses by RACK under each.
@@ -169,14 +169,14 @@ def simulated(scenario: Scenario, algorithm: str) -> Scenario:
         raise ArgumentError(
             f"no counterpart of {algorithm!r} in a simulation: {', '.join(TRANSPORTS)} have one"
         )
-    content: dict[str, Any] = scenario.to_dict()
+    wanted: dict[str, Any] = {}
     # An entry of the file stands for `count` flows, and behind all of them come those that begin at proxies.
     transports = iter(scenario.transports)
-    for entry in content["flows"]:
+    for number, entry in enumerate(scenario.to_dict()["flows"]):
         alike = list(islice(transports, int(entry.get("count", 1))))
         if alike and alike[0] != "udp":
-            entry["transport"] = TRANSPORTS[algorithm] | AS_LINUX
-    return Scenario(content, name=scenario.name, folder=scenario.folder, trust=scenario.is_trusted)
+            wanted[f"flows.{number}.transport"] = TRANSPORTS[algorithm] | AS_LINUX
+    return scenario.replace(wanted)
 
 
 def in_kernel(algorithm: str) -> str | None:

@@ -65,15 +65,8 @@ def carried(scenario: Scenario, stack: str) -> Scenario:
     if "udp" in scenario.transports:
         name = scenario.flow_names[scenario.transports.index("udp")]
         raise ArgumentError(f"flow {name!r} is UDP, which no stack sends: leave it out with --set")
-    content: dict[str, Any] = scenario.to_dict()
-    for entry in content["flows"]:
-        entry["transport"] = stack
-    content["warmup"] = "0 s"
-    return _like(scenario, content)
-
-
-def _like(scenario: Scenario, content: dict[str, Any]) -> Scenario:
-    return Scenario(content, name=scenario.name, folder=scenario.folder, trust=scenario.is_trusted)
+    flows = range(len(scenario.to_dict()["flows"]))
+    return scenario.replace({f"flows.{flow}.transport": stack for flow in flows} | {"warmup": "0 s"})
 
 
 def parity(
@@ -169,8 +162,7 @@ def emulate(
         What each end said: the sender of a flow, its receiver, those of the next flow. Missing are ends that
         failed.
     """
-    content = scenario.to_dict()
-    content["duration"] = f"{scenario.duration_s + SLACK_S + LINGER_S:g} s"
+    longer = scenario.replace({"duration": f"{scenario.duration_s + SLACK_S + LINGER_S:g} s"})
     with TemporaryDirectory(prefix="lasthop-stack-") as folder:
         told, words = [], {}
         for flow, (source, sink) in enumerate(scenario.ends):
@@ -196,7 +188,7 @@ def emulate(
         # Receivers have to be there first.
         others = sorted(words.items(), key=lambda one: one[0].stem.endswith("sender"))
         run = live.emulate(
-            _like(scenario, content),
+            longer,
             main,
             host=host,
             beside=[one for _, one in others],
