@@ -1,16 +1,30 @@
 //! Timers of hosts: one for each host and token, in one heap. Those of one instant fire in the order in which they were
 //! set.
+//!
+//! Transports put their timers off with nearly every packet. Such a timer stays where it stands in the heap, and moves
+//! on when it comes to the top.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use lasthop_core::time::Time;
 
+/// When a timer fires, and how many had been set before it.
+type Key = (Time, u64);
+
+#[derive(Clone, Debug)]
+struct Armed {
+    key: Key,
+    /// With which key it stands in the heap: never a later one.
+    queued: Key,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    /// Time, order, host, token; one that does not stand in `armed` was replaced.
-    heap: BinaryHeap<Reverse<(Time, u64, u32, u64)>>,
-    armed: HashMap<(u32, u64), (Time, u64)>,
+    /// Key, host, token; one that is not the queued key of its timer was replaced.
+    heap: BinaryHeap<Reverse<(Key, u32, u64)>>,
+    /// Only looked up.
+    armed: HashMap<(u32, u64), Armed>,
     order: u64,
 }
 
@@ -20,21 +34,33 @@ impl Timers {
             self.armed.remove(&(host, token));
             return;
         };
-        if self.armed.get(&(host, token)).is_some_and(|&(armed, _)| armed == at) {
+        let key = (at, self.order + 1);
+        let armed = self.armed.entry((host, token)).or_insert(Armed { key, queued: (Time::MAX, u64::MAX) });
+        if armed.key.0 == at && armed.queued.1 != u64::MAX {
             return;
         }
         self.order += 1;
-        self.armed.insert((host, token), (at, self.order));
-        self.heap.push(Reverse((at, self.order, host, token)));
+        armed.key = key;
+        if key < armed.queued {
+            armed.queued = key;
+            self.heap.push(Reverse((key, host, token)));
+        }
     }
 
     /// When the next one fires.
     pub(crate) fn next(&mut self) -> Option<Time> {
-        while let Some(&Reverse((at, order, host, token))) = self.heap.peek() {
-            if self.armed.get(&(host, token)) == Some(&(at, order)) {
-                return Some(at);
+        while let Some(&Reverse((key, host, token))) = self.heap.peek() {
+            match self.armed.get_mut(&(host, token)) {
+                Some(armed) if armed.key == key => return Some(key.0),
+                Some(armed) if armed.queued == key => {
+                    self.heap.pop();
+                    armed.queued = armed.key;
+                    self.heap.push(Reverse((armed.key, host, token)));
+                }
+                _ => {
+                    self.heap.pop();
+                }
             }
-            self.heap.pop();
         }
         None
     }
@@ -44,7 +70,7 @@ impl Timers {
         if self.next()? > now {
             return None;
         }
-        let Reverse((.., host, token)) = self.heap.pop()?;
+        let Reverse((_, host, token)) = self.heap.pop()?;
         self.armed.remove(&(host, token));
         Some((host, token))
     }
@@ -68,5 +94,54 @@ mod tests {
         let all: Vec<_> = std::iter::from_fn(|| timers.take(Time(9))).collect();
         assert_eq!(all, [(1, 1), (2, 9), (0, 1)]);
         assert_eq!(timers.next(), None);
+    }
+
+    /// Beside a list that is walked through: the same timers fire in the same order, however they are put off, brought
+    /// forward and taken away.
+    #[test]
+    fn the_heap_is_that_of_a_list() {
+        let mut stream = lasthop_core::random::Stream::new(1, "timers");
+        let (mut timers, mut list) = (Timers::default(), Vec::<(Key, u32)>::new());
+        let (mut now, mut order) = (0, 0);
+        for _ in 0..20_000 {
+            let host = stream.below(8) as u32;
+            match stream.below(4) {
+                0 => {
+                    timers.set(host, 7, None);
+                    list.retain(|one| one.1 != host);
+                }
+                1 | 2 => {
+                    let at = Time(now + stream.below(12));
+                    timers.set(host, 7, Some(at));
+                    if !list.iter().any(|&((armed, _), one)| (armed, one) == (at, host)) {
+                        list.retain(|one| one.1 != host);
+                        order += 1;
+                        list.push(((at, order), host));
+                    }
+                }
+                _ => {
+                    now += stream.below(3);
+                    list.sort_unstable();
+                    assert_eq!(timers.next(), list.first().map(|one| one.0.0));
+                    let due = list.first().filter(|one| one.0.0 <= Time(now)).map(|one| (one.1, 7));
+                    assert_eq!(timers.take(Time(now)), due);
+                    if due.is_some() {
+                        list.remove(0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is put off again and again takes no more room.
+    #[test]
+    fn a_timer_that_is_put_off_stands_once() {
+        let mut timers = Timers::default();
+        for at in 1..1_000 {
+            timers.set(0, 0, Some(Time(at)));
+        }
+        assert_eq!(timers.heap.len(), 1);
+        assert_eq!(timers.next(), Some(Time(999)));
+        assert_eq!(timers.heap.len(), 1);
     }
 }
