@@ -74,7 +74,7 @@ fn decisions_and_losses_are_those_that_are_counted() {
     let mut plan = scenario.plan().clone();
     plan.warmup = Span::ZERO;
     let mut tell = |_| {};
-    let mut replay = Replay::new((Time(5_000_000_000), Time(6_000_000_000)), 1_000_000, &mut tell);
+    let mut replay = Replay::new((Time(5_000_000_000), Time(6_000_000_000)), 1_000_000, None, &mut tell);
     let how = (Recording { series: false, trace: true, frames: true }, Evaluation::Eager);
     let summary = run::run_into(&plan, 1, how, &mut replay, &Progress::default()).unwrap().summary;
     let replay = replay.finish();
