@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 LONGEST_FILE = 16 << 20
 #: Units of flent in those of the tables.
 UNITS = {"Mbits/s": ("bit/s", 1e6), "Kbits/s": ("bit/s", 1e3), "Kbps": ("bit/s", 1e3), "ms": ("s", 1e-3)}
-#: What flent works out from other series.
-DERIVED = (" avg", " sum")
+#: Ends of the names of what flent works out from other series. Files of version 3 and later say so as well.
+DERIVED = (" avg", " sum", " totals", " fairness")
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,13 @@ def _read_flent(measured: Measured, content: Mapping[str, Any]) -> None:
     rates: list[float] = []
     rtts: list[float] = []
     for name, values in content["results"].items():
-        units = described.get(name, {}).get("UNITS") or ("ms" if name.startswith("Ping") else "")
-        if units not in UNITS or name.endswith(DERIVED):
+        about = described.get(name, {})
+        is_ping = name.startswith("Ping")
+        units = about.get("UNITS") or ("ms" if is_ping else "")
+        if units not in UNITS or name.endswith(DERIVED) or "COMPUTED_LATE" in about:
+            continue
+        # The latency of a page, or of one way, is no round trip.
+        if units == "ms" and not is_ping:
             continue
         unit, factor = UNITS[units]
         pairs = [
@@ -239,7 +244,7 @@ def _read_flent(measured: Measured, content: Mapping[str, Any]) -> None:
         measured.series.append(series)
         if unit == "bit/s":
             # The tool's own mean is over the whole flow; the series may have holes.
-            mean = described.get(name, {}).get("MEAN_VALUE")
+            mean = about.get("MEAN_VALUE")
             whole = isinstance(mean, int | float) and mean > 0
             rates.append(mean * factor if whole else math.fsum(series.values) / len(series.values))
         else:

@@ -47,22 +47,29 @@ def iperf3(**end: Any) -> dict[str, Any]:
 
 
 def flent() -> dict[str, Any]:
-    """Return what flent writes of a download and an upload beside a ping."""
+    """Return what flent writes of a download and an upload beside a ping, by the names in its own files."""
     units = {
         "TCP download": "Mbits/s",
         "TCP upload": "Mbits/s",
         "Ping (ms) ICMP": "ms",
-        "TCP totals sum": "Mbits/s",
+        "HTTP latency": "ms",
+        "TCP totals": "Mbits/s",
+        "TCP upload fairness": "Mbits/s",
     }
+    late = {"RUNNER": "DiffRunner", "COMPUTED_LATE": False, "UNITS": "Mbits/s", "MEAN_VALUE": 8.0}
+    described = {name: {"UNITS": unit} for name, unit in units.items()}
     return {
         "version": 4,
-        "metadata": {"SERIES_META": {name: {"UNITS": unit} for name, unit in units.items()}},
+        "metadata": {"SERIES_META": {**described, "TCP difference": late}},
         "x_values": [0.2, 0.4, 0.6],
         "results": {
             "TCP download": [None, 20.0, 10.0],
             "TCP upload": [4.0, 2.0, None],
             "Ping (ms) ICMP": [30.0, None, 50.0],
-            "TCP totals sum": [4.0, 22.0, 10.0],
+            "HTTP latency": [900.0, 900.0, 900.0],
+            "TCP totals": [4.0, 22.0, 10.0],
+            "TCP upload fairness": [0.5, 1.0, 1.0],
+            "TCP difference": [None, 18.0, None],
             "TCP download::tcp_cwnd": [1.0, 2.0, 3.0],
         },
         "raw_values": {},
