@@ -248,3 +248,31 @@ def test_pipes_of_others_are_not_waited_for(
     refused = command("show", run)
     assert refused.exit_code == 2
     assert "it is a pipe, not a file" in refused.stderr
+
+
+@pytest.mark.parametrize("table", ["runs", "flows", "links"])
+def test_pipes_in_a_study_are_not_waited_for(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path, table: str
+) -> None:
+    """A pipe in place of a part of a study: no command that reads the study waits for a writer."""
+    file, study = tmp_path / "study.toml", tmp_path / "results"
+    file.write_text(
+        f'name = "study"\nscenario = "{scenario_file.name}"\nseeds = "1"\nmetrics = ["goodput_bit_s"]\n'
+        '[[axes]]\nname = "duration"\nkey = "duration"\nvalues = ["2 s", "3 s"]\n'
+    )
+    done = command("study", "run", file, "--out", study)
+    assert done.exit_code == 0, done.stderr
+    (part,) = (study / table).glob("*.parquet")
+    part.unlink()
+    os.mkfifo(part)
+    for words in (
+        ("study", "show", study),
+        ("study", "plot", study, "--out", tmp_path / "plots"),
+        ("study", "report", study, "--out", tmp_path / "report.html"),
+        ("study", "run", file, "--out", study),
+        ("study", "merge", file, "--out", study),
+        ("bundle", study, "--out", tmp_path / "study.zip"),
+    ):
+        refused = command(*words)
+        assert refused.exit_code == 2, words
+        assert "it is a pipe, not a file" in refused.stderr, words
