@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import scipy.stats
 
 import lasthop as lh
 from lasthop import stats
@@ -185,3 +188,53 @@ def test_the_engine_has_the_statistics_of_the_model() -> None:
         assert found["mean"] == pytest.approx(mean, rel=0.06)
         assert found["cov"] == pytest.approx(cov, rel=0.08)
         assert found["acf_1"] == pytest.approx(first, abs=0.02)
+
+
+#: Lengths, and their distributions as SciPy has them.
+LENGTHS = [
+    ({"kind": "exponential", "mean": "50 kB"}, scipy.stats.expon(scale=50e3)),
+    ({"kind": "pareto", "mean": "50 kB", "shape": 1.5}, scipy.stats.pareto(1.5, scale=50e3 / 3)),
+    ({"kind": "log-normal", "median": "20 kB", "sigma": 1.0}, scipy.stats.lognorm(1.0, scale=20e3)),
+]
+
+
+@pytest.mark.parametrize(("length", "distribution"), LENGTHS, ids=[one["kind"] for one, _ in LENGTHS])
+def test_lengths_and_arrivals_by_scipy(length: dict[str, Any], distribution: Any) -> None:
+    """Five seeds: lengths and gaps by Kolmogorov and Smirnov, numbers in a second by chi-square."""
+
+    def flows(seed: int, **more: Any) -> tuple[list[float], list[float]]:
+        side = {"rate": "1 Gbit/s", "delay": "1 ms"}
+        start = {"arrivals": "poisson", "every": "100 ms"}
+        traffic = {"kind": "transfer", "size": length}
+        content = {
+            "duration": "160 s",
+            "seed": seed,
+            "topology": {"kind": "dumbbell", "bottleneck": side, "access": side},
+            "flows": [
+                {"name": length["kind"], "transport": "cubic", "traffic": traffic, "start": start} | more
+            ],
+        }
+        rows = lh.run(lh.Scenario(content)).record["flows"]
+        begun = [row for row in rows if row["start_s"] is not None]
+        return [row["transfer_bytes"] for row in begun], sorted(row["start_s"] for row in begun)
+
+    chances: dict[str, list[float]] = {"lengths": [], "times": [], "gaps": [], "numbers": []}
+    for seed in range(1, 6):
+        lengths, times = flows(seed)
+        chances["lengths"].append(scipy.stats.kstest(lengths, distribution.cdf).pvalue)
+        chances["times"].append(scipy.stats.kstest([time / 160 for time in times], "uniform").pvalue)
+        # With a number each gap is drawn; the last of them may lie beyond the end.
+        _, times = flows(seed, count=1400)
+        times = [time for time in times if time < 120]
+        gaps = [after - before for before, after in itertools.pairwise([0.0, *times])]
+        chances["gaps"].append(scipy.stats.kstest(gaps, scipy.stats.expon(scale=0.1).cdf).pvalue)
+        seconds = collections.Counter(int(time) for time in times)
+        # Up to 6, 7 to 13 each, and 14 or more: each is expected at least 15 times in 120 s, or some 8.
+        seen = collections.Counter(min(max(seconds[second], 6), 14) for second in range(120))
+        poisson = scipy.stats.poisson(10)
+        expected = [poisson.cdf(6), *(poisson.pmf(number) for number in range(7, 14)), poisson.sf(13)]
+        observed = [seen[number] for number in range(6, 15)]
+        chances["numbers"].append(scipy.stats.chisquare(observed, [120 * one for one in expected]).pvalue)
+    for name, values in chances.items():
+        # Fisher: chances of independent samples, taken together.
+        assert scipy.stats.combine_pvalues(values).pvalue > 0.001, (name, values)
