@@ -278,3 +278,53 @@ fn legacy_stations_are_busy_for_whole_symbols() {
     assert_eq!(Mode::announced(Span(171_600), Band::Two), Span(174_000));
     assert_eq!(Mode::announced(Span(228_000), Band::Five), Span(228_000));
 }
+
+/// What the L-SIG field of a PPDU of this length tells, by the clauses of its format (HT 19.3.9.3.5, VHT 21.3.8.2.4, HE
+/// SU 27.3.11.5): whole symbols of three octets, less three; HE takes two more away, so that receivers know it by the
+/// remainder.
+fn l_sig_length(format: Format, airtime: Span, band: Band) -> u64 {
+    let behind = airtime.0 - 20_000 - if band == Band::Two { 6_000 } else { 0 };
+    3 * behind.div_ceil(4_000) - 3 - if format == Format::He { 2 } else { 0 }
+}
+
+/// LENGTH by hand: an HT PPDU of 1538 B at MCS 0 lasts 1936 us, which are 479 symbols behind the preamble. One of HE of
+/// 192.8 us is told as 127 octets, which leave 1 of three; 5484 us are 1366 symbols, and 4095 octets.
+#[test]
+fn the_l_sig_field_in_numbers() {
+    for (format, ns, band, length) in [
+        (Format::Ht, 1_936_000, Band::Five, 1_434),
+        (Format::Vht, 228_000, Band::Five, 153),
+        (Format::He, 192_800, Band::Five, 127),
+        (Format::He, 171_600, Band::Two, 106),
+        (Format::Ht, 994_000, Band::Two, 723),
+        (Format::Vht, 5_484_000, Band::Five, 4_095),
+    ] {
+        assert_eq!(l_sig_length(format, Span(ns), band), length);
+    }
+}
+
+/// Every mode at many sizes: an older station, which takes the field for that of a frame of its own at 6 Mbit/s, hears
+/// it for as long as such a frame lasts by clause 17.4.3, which ends with the PPDU or less than a symbol later; and for
+/// as long as others call RXTIME.
+#[test]
+fn older_stations_hear_a_frame_of_their_own() {
+    let own = Mode::new(Format::Legacy, (20, 800), (1, 0)).unwrap();
+    for mode in all() {
+        for band in [Band::Two, Band::Five] {
+            let habits = Habits::usual(band);
+            for octets in [1, 14, 100, 1_538, 4_000, 20_000, 65_535] {
+                let airtime = mode.airtime(octets, &habits);
+                if octets > mode.format().largest_psdu() || airtime > micros(5_484) {
+                    continue;
+                }
+                let length = l_sig_length(mode.format(), airtime, band);
+                assert!(length <= 4_095, "{mode:?} {octets}");
+                let heard = own.airtime(length as u32, &habits);
+                assert_eq!(heard, Mode::announced(airtime, band), "{mode:?} {octets}");
+                assert!(heard >= airtime && heard.0 - airtime.0 < 4_000, "{mode:?} {octets}");
+                let rx_time = (length + 3).div_ceil(3) * 4_000 + 20_000 + band.extension().0;
+                assert_eq!(heard.0, rx_time, "{mode:?} {octets}");
+            }
+        }
+    }
+}
