@@ -64,7 +64,9 @@ impl Simulated {
         let (end, starts) = match examined {
             Examined::Sender => {
                 let mut clock = Stream::new(1, "clock");
-                let sender = TcpSender::new(config, &mut clock, ALWAYS, Percentiles::Exact);
+                let mut sender = TcpSender::new(config, &mut clock, ALWAYS, Percentiles::Exact);
+                // As a kernel is asked: what is written at once it might hold back, to send it in one piece.
+                sender.write_records();
                 (End::Sender(Box::new(sender)), (STACK_START, 0))
             }
             Examined::Receiver => {

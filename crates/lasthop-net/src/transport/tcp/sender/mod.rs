@@ -357,6 +357,11 @@ impl TcpSender {
         self.connection.segments.room() + order
     }
 
+    /// The application writes segment by segment, each a record of its own, before the connection opens.
+    pub fn write_records(&mut self) {
+        self.connection.train = Train::of_records();
+    }
+
     /// Takes the time that the host needs, of less than `longest` and drawn from `stream`, into its own hands: ns-2's
     /// senders do, others leave it to their port (`false`).
     pub(crate) fn take_time(&mut self, stream: Stream, longest: Span) -> bool {

@@ -32,6 +32,8 @@ pub(super) struct Train {
     left: u32,
     /// It began with more than one.
     is_long: bool,
+    /// The application writes each segment as a record of its own (`MSG_EOR`): there are no trains.
+    records: bool,
 }
 
 impl Train {
@@ -39,6 +41,11 @@ impl Train {
     #[inline]
     pub(super) fn is_leaving(self, now: Time) -> bool {
         self.left > 0 && self.at == now
+    }
+
+    /// Segment by segment, whatever the window has room for.
+    pub(super) const fn of_records() -> Train {
+        Train { at: Time::ZERO, left: 0, is_long: false, records: true }
     }
 
     /// A new segment leaves at `now`; whether it is the last of a train of several.
@@ -56,7 +63,7 @@ impl Connection {
     /// Whether the sender waits until it can send more at once than fits now, with `flight` segments in the network.
     /// Otherwise a train begins, if none is leaving.
     pub(super) fn awaits_train<E: RecoveryEngine>(&mut self, engine: &E, flight: u32, now: Time) -> bool {
-        if !self.linux || self.train.is_leaving(now) {
+        if !self.linux || self.train.records || self.train.is_leaving(now) {
             return false;
         }
         let window = self.usable();
@@ -67,7 +74,7 @@ impl Connection {
         let buffer = (BUFFER / mss).max(1) * mss;
         let rest = buffer - self.next.saturating_sub(1) % buffer;
         let written = self.data_end.saturating_sub(self.next);
-        // The last buffer was seen to be sent as far as it fits.
+        // The last buffer may grow as well, but is sent as far as it fits.
         let may_wait = room < longest && (self.needs.pacing || written > rest);
         if may_wait && self.may_wait_for_more(engine, room, window, now) {
             self.note_usage(flight, true);
@@ -75,7 +82,7 @@ impl Connection {
         }
         let data = written.min(rest).div_ceil(mss).min(u64::from(longest));
         let left = longest.min(room).min((window / 2).max(1)).min(data as u32).max(1);
-        self.train = Train { at: now, left, is_long: left > 1 };
+        self.train = Train { at: now, left, is_long: left > 1, records: false };
         false
     }
 
@@ -140,7 +147,7 @@ mod tests {
     /// buffer does not wait, nor does anything while the next ACK is 2 ms away.
     #[test]
     fn a_part_of_a_train_waits_for_more() {
-        let sent = |bytes: Option<u64>, early_ms: u64| {
+        let sent = |bytes: Option<u64>, early_ms: u64, records: bool| {
             let reno = ControllerConfig::by_name("reno").unwrap();
             let mut rig = Rig::new(&TcpConfig {
                 timestamps: false,
@@ -148,6 +155,9 @@ mod tests {
                 packet_size: 1040,
                 ..TcpConfig::new(Profile::Linux, reno, Recovery::Rack)
             });
+            if records {
+                rig.sender.write_records();
+            }
             rig.sender.on_data(bytes, rig.now, &mut rig.tape);
             rig.now += Span::from_millis(19);
             rig.ack(1);
@@ -155,8 +165,9 @@ mod tests {
             rig.now += Span::from_millis(19 - early_ms);
             (rig.ack(4), rig.ack(5))
         };
-        assert_eq!(sent(None, 0), (vec![11, 12], vec![13, 14]));
-        assert_eq!(sent(Some(50_000), 0), (vec![11, 12, 13], vec![14]));
-        assert_eq!(sent(None, 4).0, [11, 12, 13]);
+        assert_eq!(sent(None, 0, false), (vec![11, 12], vec![13, 14]));
+        assert_eq!(sent(Some(50_000), 0, false), (vec![11, 12, 13], vec![14]));
+        assert_eq!(sent(None, 4, false).0, [11, 12, 13]);
+        assert_eq!(sent(None, 0, true), (vec![11, 12, 13], vec![14]), "records are not put together");
     }
 }

@@ -127,8 +127,9 @@ mod tests {
             ..TcpConfig::new(Profile::Linux, reno, Recovery::Rack)
         });
         rig.sender.engine.go_without_sack(true);
-        // One buffer of written data: what is left over of a train does not wait.
-        rig.sender.on_data(Some(64_000), rig.now, &mut rig.tape);
+        // What is left over of a train would wait.
+        rig.sender.write_records();
+        rig.sender.on_data(None, rig.now, &mut rig.tape);
         assert_eq!(rig.ack(1)[2..], (1..=10).collect::<Vec<u64>>(), "behind both segments of the handshake");
         rig.sender.host.window = Window { cwnd: 10.0, ssthresh: 5.0 };
         assert_eq!(rig.ack(2), [11]);
