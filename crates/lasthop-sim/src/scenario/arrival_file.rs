@@ -8,7 +8,7 @@ use lasthop_core::time::Span;
 use lasthop_net::traffic::size;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, Wrong, number, rows_of};
+use super::input_file::{InputFiles, Wrong, columns_of, number, rows_of};
 use super::keys::{LONGEST, MOST_FLOWS};
 use super::reader::Reader;
 
@@ -49,11 +49,7 @@ fn parse(source: &Source<'_>) -> Result<Listed> {
 fn one<'t>(fields: &[&'t str], before: Option<Arrival>) -> std::result::Result<Arrival, Wrong<'t>> {
     let columns = before.map(|before| 1 + usize::from(before.bytes.is_some()));
     if fields.len() > 2 || columns.is_some_and(|columns| columns != fields.len()) {
-        return Err(Wrong::at(
-            fields[0],
-            format!("{} columns", fields.len()),
-            format!("expected {FORM}, all alike"),
-        ));
+        return Err(Wrong::at(fields[0], columns_of(fields), format!("expected {FORM}, all alike")));
     }
     let seconds = number(fields[0], "a time", LONGEST.seconds(), FORM)?;
     let after = Span::from_seconds(seconds);
@@ -89,7 +85,7 @@ mod tests {
     fn wrong_lines_are_shown() {
         for (text, message) in [
             ("1\n0.5\n", "0.5 s after 1 s"),
-            ("1 5\n2\n", "1 columns"),
+            ("1 5\n2\n", "1 column\n"),
             ("1 2 3\n", "3 columns"),
             ("1\nabc\n", "\"abc\" is not a time"),
             ("1 abc\n", "\"abc\" is not a length"),

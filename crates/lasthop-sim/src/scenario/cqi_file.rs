@@ -8,7 +8,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::cellular::BEST_CQI;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, Wrong, number, rows_of};
+use super::input_file::{InputFiles, Wrong, columns_of, number, rows_of};
 use super::keys::{LONGEST, MOST_LISTED};
 use super::reader::Reader;
 
@@ -39,7 +39,7 @@ fn parse(source: &Source<'_>) -> Result<Qualities> {
 /// A line, behind `before`.
 fn one<'t>(fields: &[&'t str], before: Option<(Time, u8)>) -> std::result::Result<(Time, u8), Wrong<'t>> {
     let &[time, cqi] = fields else {
-        return Err(Wrong::at(fields[0], format!("{} columns", fields.len()), format!("expected {FORM}")));
+        return Err(Wrong::at(fields[0], columns_of(fields), format!("expected {FORM}")));
     };
     let at = Time::ZERO + Span::from_seconds(number(time, "a time", LONGEST.seconds(), FORM)?);
     let (rises, remedy) = match before {
@@ -84,7 +84,7 @@ mod tests {
             ("0 7.5\n", "a CQI of 7.5"),
             ("0 x\n", "\"x\" is not a CQI"),
             ("0 7 1\n", "3 columns"),
-            ("0\n", "1 columns"),
+            ("0\n", "1 column\n"),
             ("", "the file holds no CQI"),
         ] {
             let error = read(text).expect_err(text);

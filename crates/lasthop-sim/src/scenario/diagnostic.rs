@@ -134,17 +134,18 @@ impl Source<'_> {
         let line_start = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |newline| start + newline);
         let end = floor_boundary(self.text, end).clamp(start, line_end);
-        let line_number = self.text[..line_start].matches('\n').count() + 1;
+        let line_number = line_feeds(&self.text[..line_start]) + 1;
         let column = self.text[line_start..start].chars().count() + 1;
 
-        let line: Vec<char> = self.text[line_start..line_end].trim_end().chars().map(printable).collect();
+        let line = self.text[line_start..line_end].trim_end();
         // A very long line is shown around the mistake only.
         let first = if column > LINE_WIDTH { column - LINE_WIDTH / 2 } else { 0 };
-        let mut shown: String = line.iter().skip(first).take(LINE_WIDTH).collect();
-        if line.len() > first + LINE_WIDTH {
+        let mut rest = line.chars().skip(first).map(printable);
+        let mut shown: String = rest.by_ref().take(LINE_WIDTH).collect();
+        if rest.next().is_some() {
             shown.push_str("...");
         }
-        let width = self.text[start..end].chars().count().clamp(1, LINE_WIDTH);
+        let width = self.text[start..end].chars().take(LINE_WIDTH).count().max(1);
 
         let place = format!("{}:{line_number}:{column}", self.file_name());
         let number = line_number.to_string();
@@ -155,6 +156,11 @@ impl Source<'_> {
         let _ = write!(text, "{gutter} | {indent}{} {remedy}", "^".repeat(width));
         ScenarioError { message, place, remedy: remedy.to_owned(), text }
     }
+}
+
+/// How many line feeds a text has. Bytes are compared many at once, which matters to very long files.
+pub(super) fn line_feeds(text: &str) -> usize {
+    text.bytes().map(|byte| usize::from(byte == b'\n')).sum()
 }
 
 /// The nearest character boundary at or before `index`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lasthop_net::frames::FrameKind;
 
 use super::diagnostic::{ScenarioError, Source, quoted};
-use super::input_file::{InputFiles, Wrong, each_line};
+use super::input_file::{InputFiles, Wrong, columns_of, each_line};
 use super::keys::MOST_FRAMES;
 use super::reader::Reader;
 
@@ -64,25 +64,36 @@ impl Columns {
 /// of H.265. There only IRAP pictures (IDR, CRA, BLA) can be decoded alone, and what ends in `_N` is no reference for
 /// others, as a B frame.
 fn kind_of(field: &str) -> Option<FrameKind> {
-    let name = field.to_ascii_uppercase();
-    let mut letters = name.chars();
-    if let (Some(letter), None) = (letters.next(), letters.next()) {
-        return FrameKind::by_letter(letter);
+    if let &[letter] = field.as_bytes() {
+        return FrameKind::by_letter(letter.into());
     }
-    let name = name.strip_suffix("_NUT").unwrap_or(&name);
-    match name {
-        "IDR" | "SI" | "CRA" => return Some(FrameKind::I),
-        "SP" => return Some(FrameKind::P),
-        _ => {}
-    }
-    let (family, rest) = name.split_once('_')?;
-    match (family, rest) {
-        ("IDR", "W_RADL" | "N_LP") | ("BLA", "W_LP" | "W_RADL" | "N_LP") => Some(FrameKind::I),
-        ("TRAIL" | "TSA" | "STSA" | "RADL" | "RASL", "R") => Some(FrameKind::P),
-        ("TRAIL" | "TSA" | "STSA" | "RADL" | "RASL", "N") => Some(FrameKind::B),
-        _ => None,
-    }
+    let (stem, ending) = field.split_at_checked(field.len().saturating_sub(4))?;
+    let field = if ending.eq_ignore_ascii_case("_NUT") { stem } else { field };
+    NAMES.iter().find(|(name, _)| field.eq_ignore_ascii_case(name)).map(|&(_, kind)| kind)
 }
+
+/// The types of pictures that have more than a letter.
+const NAMES: [(&str, FrameKind); 19] = [
+    ("IDR", FrameKind::I),
+    ("SI", FrameKind::I),
+    ("SP", FrameKind::P),
+    ("CRA", FrameKind::I),
+    ("IDR_W_RADL", FrameKind::I),
+    ("IDR_N_LP", FrameKind::I),
+    ("BLA_W_LP", FrameKind::I),
+    ("BLA_W_RADL", FrameKind::I),
+    ("BLA_N_LP", FrameKind::I),
+    ("TRAIL_R", FrameKind::P),
+    ("TRAIL_N", FrameKind::B),
+    ("TSA_R", FrameKind::P),
+    ("TSA_N", FrameKind::B),
+    ("STSA_R", FrameKind::P),
+    ("STSA_N", FrameKind::B),
+    ("RADL_R", FrameKind::P),
+    ("RADL_N", FrameKind::B),
+    ("RASL_R", FrameKind::P),
+    ("RASL_N", FrameKind::B),
+];
 
 /// Size and type of the frame of a line.
 fn frame_of<'t>(
@@ -91,7 +102,7 @@ fn frame_of<'t>(
     bits: bool,
 ) -> std::result::Result<(u32, FrameKind), Wrong<'t>> {
     if fields.len() != form.number {
-        let message = format!("{} columns, and {} in the lines before", fields.len(), form.number);
+        let message = format!("{}, and {} in the lines before", columns_of(fields), form.number);
         return Err(Wrong::at(fields[0], message, "every line has the same columns"));
     }
     let kind = match form.kind {

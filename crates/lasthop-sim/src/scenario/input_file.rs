@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::arrival_file::Listed;
 use super::cqi_file::Qualities;
-use super::diagnostic::{Place, ScenarioError, Source, clip, quoted};
+use super::diagnostic::{Place, ScenarioError, Source, clip, line_feeds, quoted};
 use super::frame_file::Frames;
 use super::reader::Reader;
 use super::size_file::Points;
@@ -149,7 +149,9 @@ impl InputFiles<'_> {
         let shown = path.display().to_string();
         // A byte order mark would make a heading of the first line.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        parse(&Source { file: Some(&shown), text, overrides: &[] })
+        let source = Source { file: Some(&shown), text, overrides: &[] };
+        check_lines(&source)?;
+        parse(&source)
     }
 
     /// The capture that the key `file` of `table` names.
@@ -224,7 +226,8 @@ pub(super) fn read_file(path: &Path) -> std::result::Result<String, (String, Str
             &format!("{LONGEST_FILE} bytes are the most"),
         );
     }
-    let mut bytes = Vec::new();
+    // Room for all of it at once; a byte more, so that reading sees the end without more room.
+    let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
     let file = File::open(path).map_err(|error| unreadable(&error))?;
     file.take(LONGEST_FILE).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     let position = match String::from_utf8(bytes) {
@@ -243,48 +246,106 @@ fn clip_path(path: &Path) -> String {
     if shown.chars().count() <= 200 { shown } else { clip(&shown) }
 }
 
-/// The fields of a line of numbers and names; commas and semicolons separate as blanks do.
-pub(super) fn fields_of(line: &str) -> Vec<&str> {
-    let mut fields = Vec::new();
-    split(line, &mut fields);
-    fields
-}
-
 /// Lines that a file has at most: no kind of file has as many rows, and those without any cost time, too.
 const MOST_LINES: usize = 60_000_000;
 /// Fields of a line that are told apart; no kind of file has more than a few.
-const MOST_FIELDS: usize = 1_000;
+pub(super) const MOST_FIELDS: usize = 1_000;
 
-fn split<'t>(line: &'t str, fields: &mut Vec<&'t str>) {
-    let line = line.split('#').next().unwrap_or_default();
-    if line.is_ascii() {
-        let mut begin = 0;
-        for piece in line.as_bytes().split(|byte| matches!(byte, b'\t'..=b'\r' | b' ' | b',' | b';')) {
-            if !piece.is_empty() && fields.len() < MOST_FIELDS {
-                fields.push(&line[begin..begin + piece.len()]);
-            }
-            begin += piece.len() + 1;
-        }
-        return;
+/// Refuses more lines than any kind of file has, before they are looked at one by one.
+pub(super) fn check_lines(source: &Source<'_>) -> Result<()> {
+    if line_feeds(source.text) <= MOST_LINES {
+        return Ok(());
     }
+    let line = source.text.split('\n').nth(MOST_LINES).unwrap_or_default();
+    Err(Wrong::at(line, format!("more than {MOST_LINES} lines"), "shorten the file").in_source(source))
+}
+
+/// What a byte is in a file of fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Field,
+    Separator,
+    Comment,
+    End,
+    /// A part of a character that may be a blank of Unicode.
+    Beyond,
+}
+
+/// The sort of each byte.
+const SORTS: [Sort; 256] = {
+    let mut sorts = [Sort::Field; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        sorts[byte] = match byte as u8 {
+            b'\n' => Sort::End,
+            b'\t'..=b'\r' | b' ' | b',' | b';' => Sort::Separator,
+            b'#' => Sort::Comment,
+            0x80.. => Sort::Beyond,
+            _ => Sort::Field,
+        };
+        byte += 1;
+    }
+    sorts
+};
+
+/// Puts the fields of the first line of `text` into `fields`: numbers and names; commas and semicolons separate as
+/// blanks do, `#` begins a comment. Where the next line begins.
+///
+/// Every byte is looked at once: a wrong file of a quarter of a gigabyte is to be refused at once.
+pub(super) fn split_line<'t>(text: &'t str, fields: &mut Vec<&'t str>) -> usize {
+    let bytes = text.as_bytes();
+    let sort_at = |at: usize| bytes.get(at).map_or(Sort::End, |&byte| SORTS[usize::from(byte)]);
+    let end_of = |at: usize| text[at..].find('\n').map_or(text.len(), |length| at + length);
+    fields.clear();
+    let mut at = 0;
+    loop {
+        let begin = at;
+        while sort_at(at) == Sort::Field {
+            at += 1;
+        }
+        let sort = sort_at(at);
+        if sort == Sort::Beyond {
+            let end = end_of(at);
+            split_beyond(&text[..end], fields);
+            return end + 1;
+        }
+        if at > begin && fields.len() < MOST_FIELDS {
+            fields.push(&text[begin..at]);
+        }
+        match sort {
+            Sort::End => return at + 1,
+            Sort::Comment => return end_of(at) + 1,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The same of a line with characters beyond ASCII.
+fn split_beyond<'t>(line: &'t str, fields: &mut Vec<&'t str>) {
+    let line = line.split('#').next().unwrap_or_default();
     let separates = |character: char| character.is_whitespace() || matches!(character, ',' | ';');
+    fields.clear();
     fields.extend(line.split(separates).filter(|field| !field.is_empty()).take(MOST_FIELDS));
 }
 
-/// Hands the fields of each line that is not empty to `take`, behind a heading if there is one. The room of the fields
-/// is used again: a wrong file of a quarter of a gigabyte is to be refused at once.
+/// How many columns a line has, for messages.
+pub(super) fn columns_of(fields: &[&str]) -> String {
+    match fields.len() {
+        1 => "1 column".to_owned(),
+        MOST_FIELDS.. => format!("{MOST_FIELDS} columns or more"),
+        number => format!("{number} columns"),
+    }
+}
+
+/// Hands the fields of each line that is not empty to `take`, behind a heading if there is one.
 pub(super) fn each_line<'t>(
     source: &Source<'t>,
     mut take: impl FnMut(&[&'t str]) -> std::result::Result<(), Wrong<'t>>,
 ) -> Result<()> {
     let (mut fields, mut is_first) = (Vec::new(), true);
-    for (number, line) in source.text.lines().enumerate() {
-        if number == MOST_LINES {
-            return Err(Wrong::at(line, format!("more than {MOST_LINES} lines"), "shorten the file")
-                .in_source(source));
-        }
-        fields.clear();
-        split(line, &mut fields);
+    let mut at = 0;
+    while at < source.text.len() {
+        at += split_line(&source.text[at..], &mut fields);
         if fields.is_empty() {
             continue;
         }
@@ -361,13 +422,42 @@ impl Wrong<'_> {
 mod tests {
     use super::*;
 
+    fn fields(line: &str) -> Vec<&str> {
+        let mut fields = Vec::new();
+        split_line(line, &mut fields);
+        fields
+    }
+
     /// All blanks of Unicode separate, those of ASCII on a way of their own; a long line is not kept whole.
     #[test]
     fn fields_of_lines() {
-        for line in ["1;2,\t3 # 4", "1\u{a0}2\u{3000}3#4", " 1,,2\u{b}3\r"] {
-            assert_eq!(fields_of(line), ["1", "2", "3"], "{line:?}");
+        for line in
+            ["1;2,\t3 # 4", "1\u{a0}2\u{3000}3#4", " 1,,2\u{b}3\r", "1,2 3#\u{a0}4\n5", "1 2\u{a0}3\n4"]
+        {
+            assert_eq!(fields(line), ["1", "2", "3"], "{line:?}");
         }
-        assert_eq!(fields_of(&"7 ".repeat(3 * MOST_FIELDS)).len(), MOST_FIELDS);
-        assert_eq!(fields_of(&"7\u{a0}".repeat(3 * MOST_FIELDS)).len(), MOST_FIELDS);
+        for line in ["7 ", "7\u{a0}"] {
+            let line = line.repeat(3 * MOST_FIELDS);
+            assert_eq!(fields(&line).len(), MOST_FIELDS);
+            assert_eq!(columns_of(&fields(&line)), "1000 columns or more");
+        }
+        assert_eq!(columns_of(&["7"]), "1 column");
+    }
+
+    /// Lines are those between line feeds, with or without one at the end.
+    #[test]
+    fn lines_of_files() {
+        for text in
+            ["a b\n1\n\n#\n2 3\r\n4", "1\n2;3\n# \u{e4}\n4\n\n", "\u{e4}\n1\u{a0}\n2 3 # 5\n\u{3000}\n4"]
+        {
+            let mut lines = Vec::new();
+            let source = Source { file: None, text, overrides: &[] };
+            each_line(&source, |fields| {
+                lines.push(fields.join(" "));
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(lines, ["1", "2 3", "4"], "{text:?}");
+        }
     }
 }

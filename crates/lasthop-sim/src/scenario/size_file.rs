@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lasthop_net::traffic::size;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, Wrong, each_line, number};
+use super::input_file::{InputFiles, Wrong, columns_of, each_line, number};
 use super::reader::Reader;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -61,8 +61,7 @@ fn parse(source: &Source<'_>) -> Result<Points> {
 /// Refuses a line with other columns than the first, and a file that is too long.
 fn check<'t>(fields: &[&'t str], columns: usize, before: usize) -> std::result::Result<(), Wrong<'t>> {
     if columns > 2 || fields.len() != columns {
-        let message = format!("{} columns", fields.len());
-        return Err(Wrong::at(fields[0], message, format!("expected {FORM}")));
+        return Err(Wrong::at(fields[0], columns_of(fields), format!("expected {FORM}")));
     }
     if before >= MOST_POINTS {
         return Err(Wrong::at(fields[0], format!("more than {MOST_POINTS} lines"), "shorten the file"));

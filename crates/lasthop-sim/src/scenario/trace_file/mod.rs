@@ -14,7 +14,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 use super::diagnostic::{ScenarioError, Source};
-use super::input_file::{InputFiles, read_file};
+use super::input_file::{InputFiles, check_lines, read_file};
 use super::reader::Reader;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -124,7 +124,12 @@ pub(crate) fn recognise(path: &Path, way: Way) -> Result<Found> {
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let source = Source { file: Some(&shown), text, overrides: &[] };
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    check_lines(&source)?;
+    // The first line with something in it.
+    let blank = text.len() - text.trim_start().len();
+    let begin = text[..blank].rfind('\n').map_or(0, |newline| newline + 1);
+    let text = &text[begin..];
+    let first = text.lines().next().unwrap_or_default();
     if opportunities::begins(first) {
         return opportunities::parse(&source, unit_of(path)).map(Found::Deliveries);
     }

@@ -87,7 +87,7 @@ const LINES: &str = "expected lines as mm-link logs them: a time in ms and # BYT
 /// A log of `mm-link`: the opportunities in it, from its base timestamp on. What arrived and left does not count.
 fn parse_log(source: &Source<'_>) -> Result<Deliveries> {
     let mut instants = Rising::default();
-    let (mut base, mut bytes) = (0, None);
+    let (mut base, mut bytes, mut fields) = (0, None, Vec::new());
     for line in source.text.lines() {
         let wrong = |message: String, remedy: &str| Err(Wrong::at(line, message, remedy).in_source(source));
         if let Some(comment) = line.strip_prefix('#') {
@@ -99,7 +99,9 @@ fn parse_log(source: &Source<'_>) -> Result<Deliveries> {
             }
             continue;
         }
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        fields.clear();
+        // One more than a line has at most: a very long one is not kept whole.
+        fields.extend(line.split_ascii_whitespace().take(5));
         let known = matches!(fields[..], [_, "#" | "+", _] | [_, "-" | "d", _, _]);
         let numbers = fields.iter().enumerate().filter(|(place, _)| *place != 1);
         if !known || !numbers.clone().all(|(_, field)| whole(field).is_some()) {

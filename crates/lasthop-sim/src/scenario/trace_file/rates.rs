@@ -15,7 +15,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 use super::super::diagnostic::{ScenarioError, Source, quoted};
-use super::super::input_file::{Wrong, fields_of};
+use super::super::input_file::{MOST_FIELDS, Wrong, columns_of, split_line};
 use super::super::keys::{FASTEST, LONGEST, MOST_LISTED};
 use super::{Recording, Result, Row, Way};
 
@@ -115,8 +115,9 @@ struct Measured {
 pub(super) fn parse(source: &Source<'_>, way: Way) -> Result<Rates> {
     let mut layout = None;
     let mut rows = Rows::default();
+    let mut fields = Vec::new();
     for line in source.text.lines() {
-        let fields = split(line, layout);
+        split(line, layout, &mut fields);
         if fields.is_empty() {
             continue;
         }
@@ -140,13 +141,17 @@ pub(super) fn parse(source: &Source<'_>, way: Way) -> Result<Rates> {
     Ok(Rates { rows: rows.finish(source)?, layout })
 }
 
-/// The fields of a line. A log of G-NetTrack has commas, and empty fields between them.
-fn split(line: &str, layout: Option<Layout>) -> Vec<&str> {
+/// Puts the fields of a line into `fields`. A log of G-NetTrack has commas, and empty fields between them.
+fn split<'t>(line: &'t str, layout: Option<Layout>, fields: &mut Vec<&'t str>) {
     let heading = layout.is_none() && line.contains("Timestamp");
     if !heading && !matches!(layout, Some(Layout::NetTrack { .. })) {
-        return fields_of(line);
+        split_line(line, fields);
+        return;
     }
-    if line.trim().is_empty() { Vec::new() } else { line.split(',').map(str::trim).collect() }
+    fields.clear();
+    if !line.trim().is_empty() {
+        fields.extend(line.split(',').map(str::trim).take(MOST_FIELDS));
+    }
 }
 
 /// What a line measured; `number` lines stand before it.
@@ -158,7 +163,7 @@ fn measured<'t>(layout: Layout, fields: &[&'t str], number: u64) -> Read<'t, Mea
         Layout::Downloads => 6,
     };
     if fields.len() != columns {
-        let message = format!("{} columns, and {columns} in the lines before", fields.len());
+        let message = format!("{}, and {columns} in the lines before", columns_of(fields));
         return Err(Wrong::at(fields[0], message, "every line has the same columns"));
     }
     let second = || Time((number + 1) * 1_000_000_000);
@@ -411,7 +416,7 @@ mod tests {
     #[test]
     fn wrong_lines_are_shown() {
         for (text, place, message) in [
-            ("0.1 4.0\n1.2\n", ":2:1", "1 columns, and 2 in the lines before"),
+            ("0.1 4.0\n1.2\n", ":2:1", "1 column, and 2 in the lines before"),
             ("0.1 4.0\n0.05 2\n", ":2:1", "the row at 50 ms does not come after the one at 100 ms"),
             ("0.1 4.0\n0.2 -2\n", ":2:5", "no number: \"-2\""),
             ("0.1 4.0\n0.2 nan\n", ":2:5", "no number: \"nan\""),

@@ -6,7 +6,7 @@ use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
 use super::super::diagnostic::{ScenarioError, Source, quoted};
-use super::super::input_file::Wrong;
+use super::super::input_file::{MOST_FIELDS, Wrong, columns_of};
 use super::super::keys::{FASTEST, LONGEST, MOST_LISTED};
 use super::{Recording, Result, Row};
 
@@ -35,7 +35,7 @@ const HEADING: &str = "the first line names the columns: time_s or time_ms, and 
 
 /// The fields of a line.
 fn fields_of(line: &str) -> Vec<&str> {
-    line.split(',').map(str::trim).collect()
+    line.split(',').map(str::trim).take(MOST_FIELDS).collect()
 }
 
 /// Whether a file with this heading is such a table: its first field is the name of a column.
@@ -102,7 +102,7 @@ fn columns(heading: &str) -> std::result::Result<Vec<Column>, Wrong<'_>> {
 fn row<'t>(line: &'t str, columns: &[Column]) -> std::result::Result<Row, Wrong<'t>> {
     let fields = fields_of(line);
     if fields.len() != columns.len() {
-        let message = format!("{} columns, and {} in the heading", fields.len(), columns.len());
+        let message = format!("{}, and {} in the heading", columns_of(&fields), columns.len());
         return Err(Wrong::at(line.trim(), message, "every line has the columns of the heading"));
     }
     let mut row = Row { at: Time::ZERO, rate: None, delay: None, loss: None };
@@ -168,7 +168,7 @@ mod tests {
             ("time_s,rate_bit_s\n0,x\n", ":2:3", "no number: \"x\""),
             ("time_s,rate_bit_s\n0,-1\n", ":2:3", "no number: \"-1\""),
             ("time_s,loss\n0,1.5\n", ":2:3", "1.5 is too much"),
-            ("time_s,rate_bit_s\n0\n", ":2:1", "1 columns, and 2 in the heading"),
+            ("time_s,rate_bit_s\n0\n", ":2:1", "1 column, and 2 in the heading"),
             ("0\n5\n", ":1:1", "no column of a trace: \"0\""),
             ("time_s,rate_bit_s,rate_kbit_s\n", ":1:19", "a second column of this kind: rate_kbit_s"),
             ("rate_bit_s\n1\n", ":1:1", "these columns make no trace"),
