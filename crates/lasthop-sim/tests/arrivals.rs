@@ -7,8 +7,8 @@ use crate::testkit::{SUMMARY, plan_of, run_plan, run_text};
 use lasthop_core::time::{Span, Time};
 use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::transport::tcp::sender::TcpSender;
-use lasthop_net::world::World;
-use lasthop_sim::run::Run;
+use lasthop_net::world::{Evaluation, World};
+use lasthop_sim::run::{Progress, Run, run_evaluated};
 use lasthop_sim::scenario::{Files, Format, Scenario};
 
 /// Transfers over a fair queue of 1 Mbit/s, with next to no delay beside it.
@@ -137,8 +137,8 @@ fn a_class_leaves_the_others_alone() {
     assert_eq!(alone, offered(&format!("{mail}{own}")));
 }
 
-/// A flow that is over needs no memory for what it sent: of 3,000 that come one after another, only the few that
-/// are under way at any time keep any.
+/// Ends are there for flows that are: of 3,000 that come one after another, only those under way have any, and those
+/// that ended since the world last looked. One that is over keeps nothing of what it sent.
 #[test]
 fn flows_that_are_over_keep_nothing() {
     let size = r#"{ kind = "pareto", mean = "10 kB", shape = 1.5 }"#;
@@ -155,12 +155,57 @@ fn flows_that_are_over_keep_nothing() {
             let open =
                 senders().filter(|sender| sender.stats.completed.is_none() && sender.room() > 0).count();
             assert!(open < 30, "{transport}: {open} flows are under way at {second} s");
+            assert!(senders().count() < 300, "{transport}: {} ends at {second} s", senders().count());
             let over = senders().filter(|sender| sender.stats.completed.is_some());
             assert_eq!(over.map(TcpSender::room).sum::<usize>(), 0, "{transport}: at {second} s");
         }
-        let done = world.senders.iter().filter_map(Endpoint::tcp_sender);
-        assert_eq!(done.filter(|sender| sender.stats.completed.is_some()).count(), 3000, "{transport}");
+        world.finish();
+        assert_eq!(world.senders.iter().filter_map(Endpoint::tcp_sender).count(), 0, "{transport}");
+        let completed = world.senders.iter().filter(|sender| sender.report().completed.is_some());
+        assert_eq!(completed.count(), 3000, "{transport}");
     }
+}
+
+/// What is told of flows whose ends come and go is what is told of those that keep theirs: with losses, with calls and
+/// files beside them, with flows that stop and some that never begin.
+#[test]
+fn ends_that_come_and_go_change_nothing() {
+    let size = r#"{ kind = "log-normal", median = "5 kB", sigma = 1.0 }"#;
+    let own = |name: &str, transport: &str, more: &str| {
+        let table = web(size, "every = \"50 ms\"").replace("\"web\"", &format!("\"{name}\""));
+        table.replace("\"cubic\"", &format!("\"{transport}\"")) + more + "\n"
+    };
+    let flows = [
+        own("web", "cubic", "count = 500"),
+        own("mail", "newreno", "stop = \"9 s\""),
+        own("far", "bbr3", "hosts = 2\ncount = 400"),
+        "[[flows]]\nname = \"bulk\"\ntransport = \"cubic\"\ncount = 2\n".to_owned(),
+        "[[flows]]\nname = \"call\"\ntransport = \"udp\"\ntraffic = \"voice\"\n".to_owned(),
+        "[[flows]]\nname = \"late\"\ntransport = \"reno\"\ncount = 300\n\
+         start = { uniform = [\"5 s\", \"40 s\"] }\n"
+            .to_owned(),
+    ];
+    let queue = r#"queue = { kind = "drop-tail", limit = "20 packets" }"#;
+    let text = fair(30, &flows.join("\n")).replace("1 Mbit/s", "3 Mbit/s");
+    let line = text.lines().find(|line| line.starts_with("queue")).unwrap();
+    let text = text.replace(line, queue).replace("\"40 s\"", "\"30 s\"");
+    let plan = plan_of(&text);
+    assert!(plan.flows.len() > 1200, "{}", plan.flows.len());
+    let told = |evaluation| {
+        let run = run_evaluated(&plan, 3, (SUMMARY, evaluation), &Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let mut summary = run.summary.clone();
+        (summary.wall_s, summary.set_up_s, summary.events) = (0.0, 0.0, 0);
+        let kept = run.world.senders.iter().filter(|sender| sender.tcp_sender().is_some()).count();
+        (serde_json::to_string_pretty(&summary).unwrap(), kept)
+    };
+    let (coming, none) = told(Evaluation::Eager);
+    let (staying, all) = told(Evaluation::Open);
+    assert_eq!((none, all), (0, plan.flows.len() - 1));
+    for (one, other) in coming.lines().zip(staying.lines()) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(coming, staying);
 }
 
 /// Flows of a table take the hosts in turn.

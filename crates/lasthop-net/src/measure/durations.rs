@@ -73,6 +73,16 @@ impl Durations {
         self.add_with_care(span.0);
     }
 
+    /// Gives back what it has beyond its samples: no more come, or few.
+    pub(crate) fn trim(&mut self) {
+        match &mut self.kept {
+            Kept::Short(samples) => samples.shrink_to_fit(),
+            Kept::Long(samples) => samples.shrink_to_fit(),
+            Kept::Narrow(pages) => pages.shrink_to_fit(),
+            Kept::Wide(pages) => pages.shrink_to_fit(),
+        }
+    }
+
     /// Asks for the counters that were used last.
     pub(crate) fn prepare(&self) {
         if let Kept::Narrow(pages) = &self.kept

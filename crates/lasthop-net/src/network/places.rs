@@ -49,6 +49,11 @@ impl Network {
         may
     }
 
+    /// Gives a flow another receiver.
+    pub(crate) fn replace_receiver(&mut self, flow: usize, receiver: Endpoint) {
+        self.receivers[flow] = receiver;
+    }
+
     /// Adds `count` places with the ways of the flow `like`, behind all others.
     pub(crate) fn add_places_like(&mut self, like: usize, count: usize) {
         let Ways { forward, back } = self.ways[like];

@@ -4,6 +4,8 @@
 //! receiving ones (`receive`, `acknowledge`, `overdue`). Both answer `sample` and `report`. A new transport is two
 //! variants here and its folder.
 
+use std::sync::Arc;
+
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Kind, Packet};
 use lasthop_core::random::Stream;
@@ -22,6 +24,7 @@ use crate::handoff::HostEvent;
 use crate::measure::{Durations, FlowStats, Window};
 use crate::plan::{FlowPlan, Percentiles, Transport};
 use crate::traffic::Demand;
+use crate::transport::tcp::config::TcpConfig;
 use crate::transport::tcp::mobility::Mobility;
 
 /// An end of a flow.
@@ -41,6 +44,41 @@ pub enum Endpoint {
     RateReceiver(Box<RateReceiver>),
     /// An end outside of the world, and what its driver tells of it.
     Outside(Option<Box<Told>>),
+    /// The sender of a TCP connection that has not begun.
+    Unborn(Box<Unborn>),
+    /// What is left of the sender of a TCP connection that is over.
+    Over(Box<Over>),
+    /// The receiver of one that has not begun, or is over.
+    Absent,
+}
+
+/// What the ends of a TCP connection are made of.
+#[derive(Clone, Debug)]
+pub struct Unborn {
+    config: Arc<TcpConfig>,
+    clock: Stream,
+}
+
+/// What a sender counted.
+#[derive(Clone, Debug)]
+pub struct Over {
+    /// All but the RTT.
+    report: Report<'static>,
+    rtt: Durations,
+}
+
+impl Unborn {
+    pub(crate) fn of(config: &Arc<TcpConfig>, flow: &FlowPlan, seed: u64) -> Unborn {
+        let clock = Stream::new(seed, &format!("clock of {}", flow.name));
+        Unborn { config: Arc::clone(config), clock }
+    }
+
+    /// The ends that come of it: sender and receiver.
+    pub(crate) fn bear(&mut self, window: Window, percentiles: Percentiles) -> (Endpoint, Endpoint) {
+        let sender = TcpSender::new(&self.config, &mut self.clock, window, percentiles);
+        let receiver = TcpReceiver::new(&self.config);
+        (Endpoint::TcpSender(Box::new(sender)), Endpoint::TcpReceiver(Box::new(receiver)))
+    }
 }
 
 /// What a sender looks like at some instant, for the time series.
@@ -100,12 +138,7 @@ impl Endpoint {
         percentiles: Percentiles,
     ) -> (Endpoint, Endpoint) {
         match &flow.transport {
-            Transport::Tcp(config) => {
-                let mut clock = Stream::new(seed, &format!("clock of {}", flow.name));
-                let sender = TcpSender::new(config, &mut clock, window, percentiles);
-                let receiver = TcpReceiver::new(config);
-                (Endpoint::TcpSender(Box::new(sender)), Endpoint::TcpReceiver(Box::new(receiver)))
-            }
+            Transport::Tcp(config) => Unborn::of(config, flow, seed).bear(window, percentiles),
             Transport::Udp(config) => (Endpoint::UdpSender(UdpSender::new(*config)), Endpoint::UdpReceiver),
             Transport::Outside(_) => (Endpoint::Outside(None), Endpoint::Outside(None)),
             Transport::Rate(config) => {
@@ -131,6 +164,48 @@ impl Endpoint {
             Endpoint::TcpSender(sender) => Some(sender),
             _ => None,
         }
+    }
+
+    /// Keeps of the sender of a TCP connection only what it counted: nothing can happen to it any more.
+    pub(crate) fn close_account(&mut self) {
+        if self.tcp_sender().is_none() {
+            return;
+        }
+        let report = self.report();
+        let mut rtt = report.rtt.cloned().unwrap_or_else(|| Durations::new(Percentiles::Sketch));
+        rtt.trim();
+        // What refers to the sender is told apart.
+        let Report {
+            retransmitted,
+            timeouts,
+            fast_recoveries,
+            undone_reductions,
+            zero_windows,
+            zero_window_time,
+            expired,
+            rtt: _,
+            completed,
+            reset,
+            allowed_rate,
+            loss_event_rate,
+            history_samples,
+        } = report;
+        let report = Report {
+            retransmitted,
+            timeouts,
+            fast_recoveries,
+            undone_reductions,
+            zero_windows,
+            zero_window_time,
+            expired,
+            rtt: None,
+            completed,
+            reset,
+            allowed_rate,
+            loss_event_rate,
+            history_samples,
+        };
+        *self = Endpoint::Over(Box::new(Over { report, rtt }));
     }
 
     /// Whether this end lies outside of the world.
@@ -318,6 +393,7 @@ impl Endpoint {
                 reset: told.reset,
                 ..Report::default()
             },
+            Endpoint::Over(over) => Report { rtt: Some(&over.rtt), ..over.report },
             _ => Report::default(),
         }
     }

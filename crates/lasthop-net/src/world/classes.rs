@@ -140,6 +140,11 @@ impl Classes {
         classes
     }
 
+    /// Whether a flow of the world is a place of a class.
+    pub(super) fn has_place(&self, flow: usize) -> bool {
+        self.places.get(flow).is_some_and(Option::is_some)
+    }
+
     /// Keeps room for the flows of the class for which the flow `index` of the plan stands among the events that are
     /// scheduled now, and schedules the first of them. Other flows have only a place.
     pub(super) fn open(&mut self, index: usize, network: &mut Network) {

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod classes;
+mod comers;
 mod exchange;
 mod outside;
 mod processing;
@@ -19,6 +20,7 @@ use lasthop_core::time::{Span, Time};
 
 use ahead::Ahead;
 use classes::Classes;
+use comers::Comers;
 use exchange::Exchanges;
 use processing::Processing;
 use relay::Relays;
@@ -172,8 +174,10 @@ pub struct World {
     relays: Relays,
     /// Clients and servers.
     exchanges: Exchanges,
-    /// Flows that come and go.
+    /// Flows that come and go, and are told by class.
     classes: Classes,
+    /// Ends of flows that come and go.
+    comers: Comers,
 }
 
 /// What a flow's transport handed to the network.
@@ -349,9 +353,10 @@ impl World {
         let mut senders = Vec::with_capacity(plan.flows.len());
         let mut sources = Vec::with_capacity(plan.flows.len());
         let mut flows = Vec::with_capacity(plan.flows.len());
+        let comers = Comers::of(plan, seed, recording, evaluation);
         for flow in &plan.flows {
             paths.push(paths_of(flow, plan, &mut routes, &journeys));
-            let (sender, receiver) = Endpoint::pair(flow, seed, window, plan.percentiles);
+            let (sender, receiver) = comers.ends(flow, window);
             senders.push(sender);
             receivers.push(receiver);
             let mut stats = FlowStats::new(plan.percentiles);
@@ -447,6 +452,7 @@ impl World {
             relays: Relays::default(),
             exchanges: Exchanges::default(),
             classes,
+            comers,
         };
         world.join_halves(plan, &paths);
         world.join_exchanges(plan, seed);
@@ -513,6 +519,7 @@ impl World {
         self.close_halves();
         self.network.close_ledger();
         self.close_classes();
+        self.close_all_accounts();
         // Results take room as well: what only goes on with the run is given back before they are made.
         self.senders.iter_mut().filter_map(Endpoint::tcp_sender_mut).for_each(TcpSender::forget_outstanding);
         self.finished = true;
@@ -726,6 +733,7 @@ impl World {
         }
         let started = std::mem::replace(&mut self.started[flow], true);
         if !started {
+            self.begin(flow);
             self.recall(flow);
             if let Some(realtime) = self.network.flows[flow].realtime_mut() {
                 realtime.begin(self.now);
