@@ -81,8 +81,9 @@ pub struct Cubic {
     params: Params,
     /// Window at the last loss, reduced by fast convergence.
     w_max: f64,
-    /// Time from the start of the epoch to the plateau.
+    /// Time from the start of the epoch to the plateau, which an epoch reaches this many times faster.
     k: f64,
+    faster: f64,
     /// Start of the current growth epoch.
     epoch: Option<Time>,
     /// Since when the window has not been updated, because it did not limit the sender: the curve stands still
@@ -111,6 +112,7 @@ impl Cubic {
             params: params.clone(),
             w_max: 0.0,
             k: 0.0,
+            faster: 1.0,
             epoch: None,
             frozen: None,
             w_est: 0.0,
@@ -123,6 +125,11 @@ impl Cubic {
             interrupted: None,
             unknown_ssthresh: f64::INFINITY,
         }
+    }
+
+    /// Epochs that begin from now on reach their plateau this many times faster (SaTCP).
+    pub(crate) fn return_faster(&mut self, times: f64) {
+        self.faster = times;
     }
 
     /// Whether some losses are not answered.
@@ -152,7 +159,7 @@ impl Cubic {
         self.epoch = Some(now);
         if cwnd < self.w_max && !self.after_timeout {
             // RFC 9438 eq. 2, from the portable `libm` so that every machine agrees on the last bit.
-            self.k = libm::cbrt((self.w_max - cwnd) / self.params.c);
+            self.k = libm::cbrt((self.w_max - cwnd) / self.params.c) / self.faster;
         } else {
             self.k = 0.0;
             self.w_max = cwnd;

@@ -39,6 +39,7 @@ mod probing;
 mod registry;
 mod reno;
 mod round_max;
+mod satcp;
 mod search;
 mod signal;
 mod tcp_real;
@@ -81,6 +82,7 @@ registry::controllers! {
     "bbr3" => bbr3::Bbr3 in Box,
     "abba" => abba::Abba in Box,
     "c2tcp" => c2tcp::C2tcp in Box,
+    "satcp" => satcp::Satcp in Box,
     "copa" => copa::Copa in Box,
     "ledbat++" => ledbat_plus_plus::LedbatPlusPlus in Box,
     "dctcp" => dctcp::Dctcp,

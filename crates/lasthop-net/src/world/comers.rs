@@ -13,7 +13,7 @@ const FEWEST_FLOWS: usize = 1024;
 /// Flows that begin at the least between two looks for those that are over.
 const LEAST_BEGINNINGS: usize = 256;
 
-/// What the world knows of ends that come and go.
+/// State of the ends that come and go.
 #[derive(Clone, Debug)]
 pub(super) struct Comers {
     /// Flows that have begun since the last look for those that are over.
