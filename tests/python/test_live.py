@@ -1438,6 +1438,33 @@ def test_flows_in_both_directions_between_the_same_hosts_are_all_there(tmp_path:
         assert told["throughput_bit_s"] + flows[f"bulk-{way}"]["throughput_bit_s"] < 5.01e6
 
 
+@needs_kernel
+def test_a_call_of_real_packets_has_the_quality_of_a_simulated_one() -> None:
+    """A path that is busy with losses alone: what is heard, and how late, is what the simulation says."""
+    calls = [
+        {
+            "transport": "udp",
+            "source": "server",
+            "sink": "phone",
+            "start": "100 ms",
+            "name": codec,
+            "traffic": {"kind": "voice", "codec": codec, "pause": "0 s"},
+        }
+        for codec in ("g711", "g729")
+    ]
+    error = {"kind": "bernoulli", "packet_error_rate": 0.05}
+    content = path("10 Mbit/s", "60 ms", duration="12 s", error=error).to_dict()
+    scenario = lh.Scenario({**content, "flows": calls})
+    real = {row["name"]: row for row in emulated(scenario, kernel="cubic").record["flows"]}
+    simulated = {row["name"]: row for row in lh.run(scenario).record["flows"]}
+    for name, told in real.items():
+        expected = simulated[name]["voice"]
+        assert told["voice"]["mouth_to_ear_s"] == pytest.approx(expected["mouth_to_ear_s"], abs=0.005)
+        # 500 packets, of which 5 % are lost by chance on either side.
+        assert told["voice"]["unheard_share"] == pytest.approx(0.05, abs=0.035)
+        assert told["voice"]["mos"] == pytest.approx(expected["mos"], abs=0.4)
+
+
 #: Sends `TOTAL` bytes, the first of them `BEFORE` the end of sequence numbers. TCP_REPAIR and what goes
 #: with it are options 19 to 21.
 TOTAL, BEFORE = 600_000, 200_000

@@ -11,7 +11,7 @@ use lasthop_net::measure::Window;
 use lasthop_net::plan::{Plan, TcpConfig, Transport};
 use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::World;
-use lasthop_sim::summary::{FlowSummary, Summary, jain_index};
+use lasthop_sim::summary::{FlowSummary, Summary, VoiceSummary, jain_index};
 use serde_json::Value;
 
 use crate::drive::Driven;
@@ -131,9 +131,12 @@ pub(crate) fn conclude(
     live.plan.duration = Span(world.standing().now.0).max(live.plan.warmup + Span(1));
     tell(&rows, (&mut live.plan, &mut world), &passage, naming);
     let mut summary = Summary::new(&live.plan, order.seed, &world, set_up, wall);
-    for (flow, row) in summary.flows.iter_mut().zip(&rows) {
+    for ((flow, stats), row) in summary.flows.iter_mut().zip(&world.network.flows).zip(&rows) {
         let Some(connection) = passage.connection(row.flow) else { continue };
         add_ends(flow, &connection.directions[row.way]);
+        // The plan of the run knows sockets; what was talked into them stands in the scenario.
+        let spoken = naming.flow_of(connection).map(|(own, _)| &naming.scenario.flows[own]);
+        flow.voice = spoken.and_then(|spoken| VoiceSummary::of(spoken, stats)).map(Box::new);
         let completed = naming.flow_of(connection).and_then(|(own, _)| naming.completed.get(&own));
         flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
     }

@@ -229,7 +229,8 @@ columns! {
 }
 
 impl VoiceSummary {
-    pub(crate) fn of(flow: &FlowPlan, stats: &FlowStats) -> Option<VoiceSummary> {
+    /// Of what a receiver saw of `flow`; `None` if that is no voice, or nothing of it was sent.
+    pub fn of(flow: &FlowPlan, stats: &FlowStats) -> Option<VoiceSummary> {
         let codec = flow.traffic.offered().codec()?;
         let CallQuality { rating, mos, delay, loss } =
             voice::quality(codec, &stats.delay, stats.lost.iter().sum())?;
