@@ -108,12 +108,13 @@ def with_output(block: re.Match[str]) -> str:
         command,
         cwd=ROOT,
         env=os.environ | {"COLUMNS": str(WIDTH), "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
     )
-    lines = [line.rstrip() for line in finished.stdout.strip("\n").splitlines()]
+    # Of a command that succeeds stderr has its progress, which depends on the machine.
+    printed = finished.stdout if finished.returncode == 0 else finished.stdout + finished.stderr
+    lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
     return "\n".join([block["opening"] + block["command"], *lines, "```"])
 
 

@@ -280,7 +280,10 @@ def follow_commands(reader: Reader, block: Block, *, as_root: bool) -> list[str]
 
 
 def run(command: Command, folder: Path) -> tuple[int, str]:
-    """Run a command: ours in this process where no shell is needed, everything else in a shell."""
+    """Run a command: ours in this process where no shell is needed, everything else in a shell.
+
+    Of ours, if it succeeds, only what it prints on stdout counts: stderr has its progress on a slow machine.
+    """
     text = command.text.removeprefix("sudo ")
     if (
         OURS.match(text)
@@ -288,7 +291,7 @@ def run(command: Command, folder: Path) -> tuple[int, str]:
         and not OF_A_SHELL.search(re.sub(r"'[^']*'|\"[^\"]*\"", "", text))
     ):
         result = CliRunner().invoke(cli.app, shlex.split(text)[1:])
-        return result.exit_code, result.output
+        return result.exit_code, result.output if result.exit_code else result.stdout
     finished = subprocess.run(
         ["bash", "-c", text],  # noqa: S607 - whichever bash there is
         cwd=folder,
