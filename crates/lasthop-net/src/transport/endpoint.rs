@@ -129,6 +129,23 @@ pub struct Report<'a> {
     pub history_samples: Option<usize>,
 }
 
+/// What the sender of a TCP connection counted, but for the RTT.
+fn counted(sender: &TcpSender) -> Report<'static> {
+    let stats = &sender.stats;
+    Report {
+        retransmitted: stats.retransmitted,
+        timeouts: stats.timeouts,
+        fast_recoveries: stats.fast_recoveries,
+        undone_reductions: stats.undone_reductions,
+        zero_windows: stats.zero_windows,
+        zero_window_time: sender.zero_window_time(),
+        completed: stats.completed.filter(|_| !stats.withdrawn),
+        reset: sender.reset(),
+        history_samples: Some(sender.history_samples()),
+        ..Report::default()
+    }
+}
+
 impl Endpoint {
     /// Both ends of a flow: sender and receiver. Every random stream is keyed by `seed` and the flow's name.
     pub(crate) fn pair(
@@ -168,43 +185,10 @@ impl Endpoint {
 
     /// Keeps of the sender of a TCP connection only what it counted: nothing can happen to it any more.
     pub(crate) fn close_account(&mut self) {
-        if self.tcp_sender().is_none() {
-            return;
-        }
-        let report = self.report();
-        let mut rtt = report.rtt.cloned().unwrap_or_else(|| Durations::new(Percentiles::Sketch));
+        let Endpoint::TcpSender(sender) = self else { return };
+        let report = counted(sender);
+        let mut rtt = sender.stats.rtt.clone();
         rtt.trim();
-        // What refers to the sender is told apart.
-        let Report {
-            retransmitted,
-            timeouts,
-            fast_recoveries,
-            undone_reductions,
-            zero_windows,
-            zero_window_time,
-            expired,
-            rtt: _,
-            completed,
-            reset,
-            allowed_rate,
-            loss_event_rate,
-            history_samples,
-        } = report;
-        let report = Report {
-            retransmitted,
-            timeouts,
-            fast_recoveries,
-            undone_reductions,
-            zero_windows,
-            zero_window_time,
-            expired,
-            rtt: None,
-            completed,
-            reset,
-            allowed_rate,
-            loss_event_rate,
-            history_samples,
-        };
         *self = Endpoint::Over(Box::new(Over { report, rtt }));
     }
 
@@ -356,22 +340,7 @@ impl Endpoint {
     /// What the sender counted.
     pub fn report(&self) -> Report<'_> {
         match self {
-            Endpoint::TcpSender(sender) => {
-                let stats = &sender.stats;
-                Report {
-                    retransmitted: stats.retransmitted,
-                    timeouts: stats.timeouts,
-                    fast_recoveries: stats.fast_recoveries,
-                    undone_reductions: stats.undone_reductions,
-                    zero_windows: stats.zero_windows,
-                    zero_window_time: sender.zero_window_time(),
-                    rtt: Some(&stats.rtt),
-                    completed: stats.completed.filter(|_| !stats.withdrawn),
-                    reset: sender.reset(),
-                    history_samples: Some(sender.history_samples()),
-                    ..Report::default()
-                }
-            }
+            Endpoint::TcpSender(sender) => Report { rtt: Some(&sender.stats.rtt), ..counted(sender) },
             Endpoint::RateSender(sender) => {
                 let stats = &sender.stats;
                 Report {
