@@ -218,6 +218,24 @@ test("the address is written while runs go on", async () => {
   });
 });
 
+test("what is being typed stays in its box while runs report", async () => {
+  await play("#seeds=1", {}, async (page) => {
+    const report = async () => {
+      const before = await page.locator(".results progress").getAttribute("value");
+      await page.waitForFunction((was) => document.querySelector(".results progress")?.getAttribute("value") !== was, before);
+    };
+    const [seeds, key] = ['label:has-text("Seeds") input', "#key-channel-error-packet_error_rate"];
+    await page.fill(seeds, "50");
+    await page.waitForSelector(".results progress");
+    await page.fill(key, "0.02");
+    await report();
+    assert.equal(await page.inputValue(key), "0.02");
+    await page.fill(seeds, "");
+    await report();
+    assert.equal(await page.inputValue(seeds), "");
+  });
+});
+
 test("the first view can be had again from the list, and a link says whom it reaches", async () => {
   await play("", {}, async (page) => {
     const senders = () => page.$$eval('section[aria-labelledby="senders-title"] .chip > span', (chips) => chips.map((chip) => chip.textContent));

@@ -4,6 +4,7 @@
 import { useRef, useState } from "preact/hooks";
 import { parseQuantity, plain, readNumber, type Control } from "../model/controls";
 import { choose, setKey, useStore } from "../model/store";
+import { TextBox } from "../ui/box";
 
 /** A slider covers this factor below and above the value that it found. */
 const REACH = 30;
@@ -14,7 +15,7 @@ function toml(text: string): string {
 }
 
 /** Sets a value, or says why not: `typed` stays in the box then. */
-type Put = (value: string) => void;
+type Put = (value: string) => Promise<void>;
 type Refuse = (typed: string, why: string) => void;
 
 interface InputProps {
@@ -27,20 +28,15 @@ interface InputProps {
 }
 
 /** A box for a number, with its unit in it; as wide as what it holds. */
-function NumberBox({ id, shown, unit, typed, take, refuse }: { id: string; shown: string; unit: string; typed: string | null; take: (number: number, typed: string) => void; refuse: Refuse }) {
-  const text = typed ?? shown;
-  const enter = (value: string) => {
+function NumberBox({ id, shown, unit, typed, take, refuse }: { id: string; shown: string; unit: string; typed: string | null; take: (number: number) => Promise<void>; refuse: Refuse }) {
+  const enter = async (value: string) => {
     const number = readNumber(value);
     if (typeof number === "string") refuse(value, number);
-    else if (value !== shown || typed !== null) take(number, value);
+    else if (value !== shown || typed !== null) await take(number);
   };
   return (
     <span class="boxed">
-      <input
-        id={id} class="number" type="text" inputMode="decimal" size={Math.max(5, text.length)} value={text}
-        aria-invalid={typed !== null} aria-describedby={typed !== null ? `${id}-wrong` : undefined}
-        onChange={(event) => enter(event.currentTarget.value)}
-      />
+      <TextBox id={id} number shown={typed ?? shown} wrong={typed !== null} take={enter} />
       {unit && <span class="of">{unit}</span>}
     </span>
   );
@@ -50,7 +46,7 @@ function Quantity({ control, id, typed, put, refuse }: InputProps) {
   const now = parseQuantity(String(control.value)) ?? { number: 0, unit: control.units[0] ?? "" };
   const [found] = useState(now.number > 0 ? now.number : 1);
   const [foundUnit] = useState(now.unit);
-  const write = (number: number, unit: string) => put(toml(`${plain(number)} ${unit}`));
+  const write = (number: number, unit: string) => void put(toml(`${plain(number)} ${unit}`));
   const whole = /packet|segment/.test(now.unit);
   const position = now.number > 0 ? (Math.log(now.number / found) / Math.log(REACH) + 1) / 2 : 0;
   const slide = (place: number) => {
@@ -85,7 +81,7 @@ function Plain({ control, id, typed, put, refuse }: InputProps) {
   const slide = (place: number) => {
     const part = place / STEPS;
     const number = share ? top * part ** 2 : least + part * (most - least);
-    put(isWhole ? String(Math.round(number)) : plain(Number(number.toPrecision(found < 0 ? 3 : 2))));
+    void put(isWhole ? String(Math.round(number)) : plain(Number(number.toPrecision(found < 0 ? 3 : 2))));
   };
   return (
     <div class="inputs">
@@ -106,17 +102,17 @@ function Input(props: InputProps) {
     case "share":
       return <Plain {...props} />;
     case "switch":
-      return <div class="inputs"><input id={id} type="checkbox" checked={control.value === true} onChange={(event) => put(String(event.currentTarget.checked))} /></div>;
+      return <div class="inputs"><input id={id} type="checkbox" checked={control.value === true} onChange={(event) => void put(String(event.currentTarget.checked))} /></div>;
     case "choice":
       return (
         <div class="inputs">
-          <select id={id} value={String(control.value)} onChange={(event) => put(toml(event.currentTarget.value))}>
+          <select id={id} value={String(control.value)} onChange={(event) => void put(toml(event.currentTarget.value))}>
             {control.choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
           </select>
         </div>
       );
     case "text":
-      return <div class="inputs"><input id={id} value={typed ?? String(control.value)} aria-invalid={typed !== null} aria-describedby={typed !== null ? `${id}-wrong` : undefined} onChange={(event) => put(toml(event.currentTarget.value))} /></div>;
+      return <div class="inputs"><TextBox id={id} shown={typed ?? String(control.value)} wrong={typed !== null} take={(value) => put(toml(value))} /></div>;
   }
 }
 
@@ -143,7 +139,7 @@ function Row({ control }: { control: Control }) {
         <label for={id}>{control.label}</label>
         <button type="button" class="help" aria-expanded={help} aria-controls={`${id}-help`} aria-label={`What ${control.label} means`} onClick={() => setHelp(!help)}>?</button>
       </div>
-      <Input control={control} id={id} typed={wrong?.typed ?? null} put={(value) => void put(value)} refuse={(typed, why) => setWrong({ typed, why: range ? `${why}; it may be ${range}` : why })} />
+      <Input control={control} id={id} typed={wrong?.typed ?? null} put={put} refuse={(typed, why) => setWrong({ typed, why: range ? `${why}; it may be ${range}` : why })} />
       {wrong && <p id={`${id}-wrong`} class="wrong" role="alert">{wrong.why}. It stays as it was.</p>}
       <p id={`${id}-help`} class="helptext" hidden={!help}>
         {control.help} {range && <span>Range: {range}.</span>} <code>{control.path}</code>

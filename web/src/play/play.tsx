@@ -5,6 +5,7 @@ import { openFiles } from "../model/files";
 import { READY } from "../model/ready";
 import { open, openReady, refresh, setSeeds, stop, useChosen, useStore, AS_WRITTEN, MOST_SEEDS } from "../model/store";
 import { textScale } from "../model/style";
+import { useTyped } from "../ui/box";
 import { Actions } from "./actions";
 import { Controls } from "./controls";
 import { Editor } from "./editor";
@@ -25,22 +26,30 @@ function textWidth(text: string, isShown: boolean): number {
 function Seeds() {
   const state = useStore();
   const [wrong, setWrong] = useState<string | null>(null);
+  const [seeds, typeSeeds] = useTyped(String(state.seeds));
+  const [seed, typeSeed] = useTyped(String(state.seed));
   const set = (seed: number, seeds: number) => {
     const isSeed = Number.isInteger(seed) && seed >= 0 && seed <= Number.MAX_SAFE_INTEGER;
     const isCount = Number.isInteger(seeds) && seeds >= 1 && seeds <= MOST_SEEDS;
     setWrong(!isCount ? `The page runs 1 to ${MOST_SEEDS} seeds; the command runs any number of them.` : !isSeed ? "A seed is a whole number from 0 on." : null);
     if (isSeed && isCount) setSeeds(seed, seeds);
   };
+  // What cannot be stays in its box, beside the words that say so.
+  const end = () => {
+    if (wrong) return;
+    typeSeeds(null);
+    typeSeed(null);
+  };
   return (
     <section class="seeds">
       <div class="pair">
         <label class="field">
           <span>Seeds</span>
-          <input type="number" min={1} max={MOST_SEEDS} value={state.seeds} aria-invalid={wrong !== null} onInput={(event) => set(state.seed, event.currentTarget.valueAsNumber)} />
+          <input type="number" min={1} max={MOST_SEEDS} value={seeds} aria-invalid={wrong !== null} onInput={(event) => { typeSeeds(event.currentTarget.value); set(Number(seed), event.currentTarget.valueAsNumber); }} onChange={end} />
         </label>
         <label class="field">
           <span>from</span>
-          <input type="number" min={0} max={Number.MAX_SAFE_INTEGER} value={state.seed} aria-invalid={wrong !== null} onInput={(event) => set(event.currentTarget.valueAsNumber, state.seeds)} />
+          <input type="number" min={0} max={Number.MAX_SAFE_INTEGER} value={seed} aria-invalid={wrong !== null} onInput={(event) => { typeSeed(event.currentTarget.value); set(event.currentTarget.valueAsNumber, Number(seeds)); }} onChange={end} />
         </label>
         {state.running ? (
           <button type="button" class="main" onClick={stop}>Cancel</button>
