@@ -6,6 +6,7 @@
 //!
 //! [`quinn`] is QUIC by quinn-proto, [`smoltcp`] TCP by smoltcp. Their entropy comes from the run's streams, so that
 //! one seed gives the same times, lengths and ECN bits each time; `docs/reference/stacks.md` says what differs.
+//! [`judge`] reads the datagrams of QUIC and holds them against RFC 9002.
 //!
 //! ```
 //! use lasthop::{Link, Network, Path, Time};
@@ -31,6 +32,7 @@ mod certificate;
 pub mod controller;
 mod end;
 mod entropy;
+pub mod judge;
 pub mod quinn;
 #[cfg(unix)]
 pub mod real;
@@ -40,5 +42,5 @@ pub mod smoltcp;
 mod stack;
 
 pub use end::{Ends, Failure, Reason};
-pub use run::{Connection, EndId, Run};
+pub use run::{Connection, EndId, Run, Seen};
 pub use stack::{Report, Stack};

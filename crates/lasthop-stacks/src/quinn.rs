@@ -14,6 +14,7 @@ use quinn_proto::{
 };
 
 use crate::controller::Ours;
+use crate::judge::wire::Secrets;
 use crate::{Ends, Report, Stack, certificate, entropy};
 
 /// Windows that limit nothing up to 1 Gbit/s and 100 ms, in bytes: of a stream, and of a connection.
@@ -22,7 +23,7 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 /// What the application hands over at once.
 const PIECE: usize = 64 << 10;
 /// The length of connection ids: a fixed one, so that no header varies.
-const ID_BYTES: usize = 8;
+pub const ID_BYTES: usize = 8;
 
 /// The controllers of quinn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,6 +99,8 @@ pub struct Settings {
     pub congestion: Congestion,
     /// Bytes to transfer; without an end if `None`.
     pub bytes: Option<u64>,
+    /// Where the secrets of its TLS are told, if somewhere.
+    pub secrets: Option<Secrets>,
 }
 
 /// Connection ids from the run's stream.
@@ -135,7 +138,7 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
         .send_window(STREAM_WINDOW.into());
     let transport = Arc::new(transport);
     let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
-    let (client, server) = configurations(&mut receiver, &transport);
+    let (client, server) = configurations(&mut receiver, &transport, settings);
     let clock = Clock::new();
     let mut opening = Endpoint::new(endpoint(&mut sender), None, true, None);
     let answering = Endpoint::new(endpoint(&mut receiver), Some(Arc::new(server)), true, None);
@@ -163,7 +166,11 @@ fn endpoint(entropy: &mut Stream) -> Arc<EndpointConfig> {
 }
 
 /// TLS of both ends. What stands behind `expect` depends on constants of this crate alone, and every run comes by it.
-fn configurations(entropy: &mut Stream, transport: &Arc<TransportConfig>) -> (ClientConfig, ServerConfig) {
+fn configurations(
+    entropy: &mut Stream,
+    transport: &Arc<TransportConfig>,
+    settings: &Settings,
+) -> (ClientConfig, ServerConfig) {
     let (certificate, key) = certificate::certificate(entropy);
     let mut token = [0; 64];
     entropy.fill(&mut token);
@@ -187,6 +194,9 @@ fn configurations(entropy: &mut Stream, transport: &Arc<TransportConfig>) -> (Cl
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key.into())
         .expect("the key is that of the certificate");
+    if let Some(secrets) = &settings.secrets {
+        client.key_log = Arc::new(secrets.clone());
+    }
     client.alpn_protocols = vec![b"lasthop".to_vec()];
     server.alpn_protocols.clone_from(&client.alpn_protocols);
     let client = QuicClientConfig::try_from(client).expect("the provider has the suite of Initial packets");

@@ -38,6 +38,32 @@ pub struct Run {
     touched: Vec<usize>,
     buffer: Vec<u8>,
     times: u64,
+    /// Of each connection.
+    watches: Vec<Option<Watch>>,
+}
+
+/// A datagram that an end has sent, or that has come to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// When.
+    pub at: Time,
+    /// Of which connection.
+    pub connection: Connection,
+    /// At which of its ends.
+    pub end: EndId,
+    /// Whether that end has sent it.
+    pub is_sent: bool,
+    /// The datagram.
+    pub data: &'a [u8],
+    /// What the stack at that end says of itself, once it has sent or read the datagram.
+    pub report: &'a Report,
+}
+
+type Watch = Box<dyn FnMut(&Seen<'_>)>;
+
+/// The connection of an end.
+fn connection_of(end: usize) -> Connection {
+    Connection { sender: EndId(end & !1), receiver: EndId(end | 1) }
 }
 
 impl Run {
@@ -53,6 +79,7 @@ impl Run {
             touched: Vec::new(),
             buffer: Vec::with_capacity(2048),
             times: FNV_BASIS,
+            watches: Vec::new(),
         }
     }
 
@@ -85,7 +112,13 @@ impl Run {
         let (name, sender, receiver) = make(&ends);
         self.add(&name, sender_host, (ends.sender, ends.receiver), sender);
         self.add(&name, receiver_host, (ends.receiver, ends.sender), receiver);
-        Ok(Connection { sender: EndId(first), receiver: EndId(first + 1) })
+        self.watches.push(None);
+        Ok(connection_of(first))
+    }
+
+    /// From now on `watch` is told of every datagram that the ends of a connection send or get.
+    pub fn watch(&mut self, connection: Connection, watch: impl FnMut(&Seen<'_>) + 'static) {
+        self.watches[connection.sender.0 / 2] = Some(Box::new(watch));
     }
 
     fn add(&mut self, name: &str, host: HostId, ends: (SocketAddr, SocketAddr), stack: Box<dyn Stack>) {
@@ -126,8 +159,15 @@ impl Run {
                 continue;
             }
             let at = arrival.at;
+            let watch = &mut self.watches[number / 2];
+            // The stack may change what it gets.
+            let copy = watch.is_some().then(|| arrival.data.to_vec());
             if let Err(reason) = end.receive(at, arrival.ecn, arrival.data) {
                 self.failures.push(end.fail((self.seed, at), reason));
+            }
+            if let (Some(watch), Some(data)) = (watch, &copy) {
+                let (connection, report) = (connection_of(number), &end.report());
+                watch(&Seen { at, connection, end: EndId(number), is_sent: false, data, report });
             }
             self.touch(number);
         }
@@ -154,6 +194,7 @@ impl Run {
     fn serve_end(&mut self, number: usize) -> Result<(), Reason> {
         let now = self.network.now();
         let (network, times, host) = (&mut self.network, &mut self.times, self.hosts[number]);
+        let watch = &mut self.watches[number / 2];
         let timer = self.ends[number].serve(now, &mut self.buffer, |end, ecn, data| {
             if now >= network.end() {
                 return Ok(false);
@@ -166,6 +207,10 @@ impl Run {
             }
             let what = (data.len() as u64) << 32 | (number as u64) << 2 | u64::from(ecn.bits());
             *times = fold(fold(*times, now.0), what);
+            if let Some(watch) = watch {
+                let (connection, report) = (connection_of(number), &end.report());
+                watch(&Seen { at: now, connection, end: EndId(number), is_sent: true, data, report });
+            }
             Ok(true)
         })?;
         if timer != self.ends[number].timer {

@@ -77,7 +77,7 @@ pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<P
                 Some(controller) => quinn::Congestion::Ours(Ours(controller.clone())),
                 None => quinn::Congestion::by_name(&config.congestion)?,
             };
-            Ok(quinn::pair(&quinn::Settings { congestion, bytes }, ends))
+            Ok(quinn::pair(&quinn::Settings { congestion, bytes, ..Default::default() }, ends))
         }
         "smoltcp" => {
             let congestion = smoltcp::Congestion::by_name(&config.congestion);

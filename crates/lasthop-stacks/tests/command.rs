@@ -30,6 +30,22 @@ fn a_transfer_says_when_it_ended() {
     assert!((170..600).contains(&sent.parse::<u32>().unwrap()), "{text}");
 }
 
+/// The table of the judge stands below that of the run. quinn holds acknowledgements back for its window, so the exit
+/// code is 1.
+#[test]
+fn a_judge_says_how_often_rules_were_checked() {
+    let done = run(&["scenarios/single-flow.toml", "--judge", "--congestion", "newreno"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{text}");
+    let rows = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!(rows("lost is what the thresholds say"), 1, "{text}");
+    assert_eq!(rows("datagrams that could not be read"), 0, "{text}");
+    assert!(rows("connection 1: after ") > 0, "{text}");
+    let transfer = run(&["scenarios/single-flow.toml", "--judge", "--bytes", "1000", "--connections", "2"]);
+    let text = String::from_utf8(transfer.stdout).unwrap();
+    assert_eq!(text.matches("acknowledged within 25 ms").count(), 1, "{text}");
+}
+
 /// Place and remedy, and exit code 2.
 #[test]
 fn mistakes_are_answered() {

@@ -18,6 +18,10 @@ fn run(link: Link, settings: &Settings, seed: u64) -> (Run, Connection) {
     (run, connection)
 }
 
+fn endless(congestion: Congestion) -> Settings {
+    Settings { congestion, ..Settings::default() }
+}
+
 fn after(seconds: u64) -> Time {
     Time::ZERO + Span::from_secs(seconds)
 }
@@ -27,7 +31,7 @@ fn after(seconds: u64) -> Time {
 #[test]
 fn a_clean_link_is_filled() {
     for congestion in CONTROLLERS {
-        let (mut run, connection) = run(link(), &Settings { congestion: congestion.clone(), bytes: None }, 1);
+        let (mut run, connection) = run(link(), &endless(congestion.clone()), 1);
         run.until(after(30));
         let rate = run.report(connection.receiver).delivered_bytes as f64 * 8.0 / 30.0 / 1e6;
         let ceiling = 10.0 * 1417.0 / 1480.0;
@@ -53,7 +57,7 @@ fn the_handshake_takes_a_round_trip() {
 #[test]
 fn losses_cost_what_the_square_root_says() {
     for congestion in [Congestion::NewReno, Congestion::by_name("lasthop:reno").unwrap()] {
-        let settings = Settings { congestion, bytes: None };
+        let settings = endless(congestion);
         let (mut run, connection) =
             run(link().loss(0.01).key("reverse", "{ error = \"none\" }"), &settings, 1);
         run.until(after(600));
@@ -67,8 +71,7 @@ fn losses_cost_what_the_square_root_says() {
 fn the_same_seed_gives_the_same_times() {
     let times = |congestion: &Congestion, seed| {
         let congestion = congestion.clone();
-        let (mut run, _) =
-            run(link().loss(0.01), &Settings { congestion: congestion.clone(), bytes: None }, seed);
+        let (mut run, _) = run(link().loss(0.01), &endless(congestion.clone()), seed);
         run.until(after(10));
         run.times()
     };
@@ -87,7 +90,7 @@ fn a_hostile_network_is_survived() {
         let link = link().loss(0.05).duplicate(0.05).reorder_within(std::time::Duration::from_millis(10));
         let congestion = CONTROLLERS[seed as usize % 3].clone();
         let (mut run, connection) =
-            run(link, &Settings { congestion: congestion.clone(), bytes: Some(500_000) }, seed);
+            run(link, &Settings { bytes: Some(500_000), ..endless(congestion.clone()) }, seed);
         run.network().damage(0.02, 0.02);
         run.until(after(120));
         assert_eq!(run.failures(), [], "seed {seed}");
@@ -123,7 +126,7 @@ fn connections_share_a_link() {
 #[test]
 fn our_controllers_run_in_quinn() {
     let rate = |congestion: Congestion, link: Link, seconds: u64| {
-        let (mut run, connection) = run(link, &Settings { congestion, bytes: None }, 1);
+        let (mut run, connection) = run(link, &endless(congestion), 1);
         run.until(after(seconds));
         assert_eq!(run.failures(), []);
         run.report(connection.receiver).delivered_bytes as f64 * 8.0 / seconds as f64

@@ -1,10 +1,15 @@
 //! Runs transport stacks over the network of a scenario, beside the scenario's own flows:
 //! `cargo run --release -p lasthop-stacks -- scenarios/single-flow.toml --stack quinn --congestion bbr`.
 
+use std::cell::RefCell;
+use std::fmt::Write;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use lasthop::{Network, Span, Time};
 use lasthop_sim::scenario::Scenario;
+use lasthop_stacks::judge::wire::Secrets;
+use lasthop_stacks::judge::{Findings, Judge, Rule};
 use lasthop_stacks::{Connection, Run, quinn};
 
 mod table;
@@ -20,6 +25,8 @@ lasthop-stacks --table: the tables of docs/reference/stacks.md
   --to NODE           where they send to; its sink unless given
   --bytes N           what each transfers; without an end unless given
   --seed N            the seed of the run; that of the scenario unless given
+  --judge             hold the connections against RFC 9002: how often each rule was checked and not kept, and when;
+                      exit code 1 if a rule that binds (MUST) was not kept
 
 It does not cover traffic of other shapes, 0-RTT, migration and real packets: each connection is one bulk transfer over
 one stream, from its handshake on.
@@ -36,6 +43,7 @@ struct Order {
     from: Option<String>,
     to: Option<String>,
     seed: Option<u64>,
+    judge: bool,
 }
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command answers on its terminal")]
@@ -45,11 +53,12 @@ fn main() -> ExitCode {
         print!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let done = if words == ["--table"] { table::page() } else { order(&words).and_then(|order| run(&order)) };
+    let page = || table::page().map(|text| (text, ExitCode::SUCCESS));
+    let done = if words == ["--table"] { page() } else { order(&words).and_then(|order| run(&order)) };
     match done {
-        Ok(text) => {
+        Ok((text, code)) => {
             print!("{text}");
-            ExitCode::SUCCESS
+            code
         }
         Err(error) => {
             eprintln!("lasthop-stacks: {error}");
@@ -67,6 +76,7 @@ fn order(words: &[String]) -> Result<Order, String> {
         from: None,
         to: None,
         seed: None,
+        judge: false,
     };
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -75,6 +85,10 @@ fn order(words: &[String]) -> Result<Order, String> {
                 return Err(format!("{word:?} is a second scenario: name one"));
             }
             order.scenario.clone_from(word);
+            continue;
+        }
+        if word == "--judge" {
+            order.judge = true;
             continue;
         }
         let value = words.next().ok_or(format!("{word} needs a value: see --help"))?;
@@ -116,9 +130,11 @@ struct Started {
     run: Run,
     connections: Vec<Connection>,
     before: Vec<u64>,
+    judges: Vec<Rc<RefCell<Judge>>>,
 }
 
-fn run(order: &Order) -> Result<String, String> {
+/// Runs it: what is shown, and the exit code.
+fn run(order: &Order) -> Result<(String, ExitCode), String> {
     let scenario = Scenario::load_network(&order.scenario).map_err(|error| error.to_string())?;
     let seed = order.seed.unwrap_or(scenario.plan().seed);
     let scenario = scenario.seeded(seed).map_err(|error| error.to_string())?;
@@ -136,13 +152,26 @@ fn run(order: &Order) -> Result<String, String> {
     let to = node(&order.to, "--to", first.map(|flow| flow.sink))?;
     let network = Network::open(&order.scenario, seed).map_err(|error| error.to_string())?;
     let end = network.end();
-    let mut started = Started { run: Run::new(network, seed), connections: Vec::new(), before: Vec::new() };
+    let mut started = Started {
+        run: Run::new(network, seed),
+        connections: Vec::new(),
+        before: Vec::new(),
+        judges: Vec::new(),
+    };
     for _ in 0..order.connections {
+        let secrets = order.judge.then(Secrets::default);
+        let settings = quinn::Settings { secrets: secrets.clone(), ..order.settings.clone() };
         let connection = started
             .run
-            .connect(&from, &to, |ends| quinn::pair(&order.settings, ends))
+            .connect(&from, &to, |ends| quinn::pair(&settings, ends))
             .map_err(|error| format!("{error}; --from and --to choose"))?;
         started.connections.push(connection);
+        if let Some(secrets) = secrets {
+            let is_newreno = order.settings.congestion == quinn::Congestion::NewReno;
+            let judge = Rc::new(RefCell::new(Judge::new(secrets, quinn::ID_BYTES, is_newreno)));
+            started.judges.push(judge.clone());
+            started.run.watch(connection, move |seen| judge.borrow_mut().see(seen));
+        }
     }
     started.run.until(warmup);
     started.before = started
@@ -151,12 +180,50 @@ fn run(order: &Order) -> Result<String, String> {
         .map(|connection| started.run.report(connection.receiver).delivered_bytes)
         .collect();
     started.run.until(end);
-    Ok(shown(started, &order.settings.congestion.name(), end.since(warmup)))
+    let judged = judged(&started, end);
+    let mut text = shown(started, &order.settings.congestion.name(), end.since(warmup));
+    text.push_str(&judged.0);
+    Ok((text, judged.1))
+}
+
+/// What the judges found until the end of the run: a line for each rule, then violations.
+fn judged(started: &Started, end: Time) -> (String, ExitCode) {
+    if started.judges.is_empty() {
+        return (String::new(), ExitCode::SUCCESS);
+    }
+    let (mut all, mut told) = (Findings::default(), String::new());
+    for (number, (judge, connection)) in started.judges.iter().zip(&started.connections).enumerate() {
+        let closed = started.run.report(connection.sender).closed;
+        let findings = judge.borrow().findings(closed.map_or(end, |(at, _)| at));
+        for line in findings.lines().lines() {
+            // Writing into a string does not fail.
+            let _ = writeln!(told, "connection {}: {line}", number + 1);
+        }
+        all.add(&findings);
+    }
+    let mut lines = vec![["rule", "where", "it", "checked", "not kept"].map(str::to_owned)];
+    for rule in Rule::ALL {
+        let (place, force) = rule.section();
+        lines.push([
+            rule.words().to_owned(),
+            place.to_owned(),
+            force.to_owned(),
+            all.checked(rule).to_string(),
+            all.broken(rule).to_string(),
+        ]);
+    }
+    let mut text = format!("\n{}", aligned(&lines));
+    if all.unread > 0 {
+        let _ = writeln!(text, "datagrams that could not be read: {}", all.unread);
+    }
+    text.push_str(&told);
+    let is_kept = Rule::ALL.into_iter().all(|rule| rule.section().1 != "must" || all.broken(rule) == 0);
+    (text, if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One line for each flow: the network's view, and what the stack says of itself.
 fn shown(started: Started, congestion: &str, measured: Span) -> String {
-    let Started { run, connections, before } = started;
+    let Started { run, connections, before, .. } = started;
     let mut lines = vec![
         ["flow", "goodput", "mean delay", "p95 delay", "packets", "lost", "cwnd", "RTT", "stack: lost"]
             .map(str::to_owned),
