@@ -11,35 +11,67 @@ use lasthop_net::plan::{Arrivals, Spacing, Start, Traffic, Transport};
 
 use super::arrival_file::{Arrival, Listed};
 use super::class;
+use super::declare::table;
 use super::diagnostic::{ScenarioError, quoted};
-use super::flows::largest_packet;
+use super::flows::{Keys, Table};
 use super::input_file::InputFiles;
-use super::reader::{Checked, Item, Reader};
+use super::keys::{ANY_TIME, Kind, SOME_TIME};
+use super::paths::largest_packet;
+use super::reader::{Checked, Reader};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Bursts without an arrival for each with one.
 const MOST_IDLE: f64 = 1000.0;
 
-/// Whether the flows of the table arrive one after another.
-pub(super) fn arrive(table: &Reader<'_>) -> Result<bool> {
-    Ok(matches!(table.value("start")?, Checked::Table(start) if start.has("arrivals")))
+table! {
+    /// Starting times: drawn for each flow, or one after another.
+    pub(super) static START = "start";
+    pub(super) struct StartKeys {
+        /// Earliest and latest time, for each flow on its own.
+        uniform: Option<Vec<Span>> = Kind::List(&ANY_TIME);
+        /// Flows of this table arrive one after another: as a Poisson process, after equal gaps, as a Poisson process
+        /// that is on and off in turn, or at the times of a file. Without count as many do as arrive on average until
+        /// the end (or stop); with it a flow that would arrive later takes no part.
+        arrivals: Option<&'static str> = Kind::Choice(|| vec!["poisson", "periodic", "on-off", "listed"]);
+        /// Of listed arrivals, the file, relative to the scenario file: seconds from `from` on that do not fall, and if
+        /// you like a length in bytes, by line; with lengths each flow is a transfer of one, and traffic is left out. #
+        /// begins a comment; the first line may be a heading.
+        file: Option<String> = Kind::File;
+        /// Mean time between two arrivals.
+        every: Option<Span> = SOME_TIME;
+        /// In place of every: as often as fills this share of the slowest link on their path, headers of full packets
+        /// included.
+        load: Option<f64> = Kind::Number { min: 1e-6, max: 1000.0 };
+        /// Flows arrive from this time on.
+        from: Span = ANY_TIME, default("\"0 s\"");
+        /// With on-off: mean of the exponential times in which flows arrive. They then come more often than one in
+        /// every.
+        on: Option<Span> = SOME_TIME, or("add on = \"2 s\" and off = \"8 s\"");
+        /// Mean of the exponential times between them.
+        off: Option<Span> = SOME_TIME, or("add on = \"2 s\" and off = \"8 s\"");
+    }
+}
+
+/// Whether the flows of a table arrive one after another.
+pub(super) fn arrive(keys: &Keys<'_>) -> bool {
+    matches!(&keys.start, Checked::Table(start) if start.has("arrivals"))
 }
 
 /// How many flows come before those of a table, as their numbers count them.
-pub(super) fn earlier_flows<'n>(
-    table: &Reader<'n>,
+pub(super) fn earlier_flows<'k>(
+    keys: &'k Keys<'_>,
     count: usize,
-    arrived: &mut BTreeMap<&'n str, usize>,
+    arrived: &mut BTreeMap<&'k str, usize>,
     flows: usize,
-) -> Result<usize> {
+) -> usize {
     // Flows that arrive draw their lengths from streams of their names: a class in front must not change these.
-    if !arrive(table)? {
-        return Ok(flows);
+    if !arrive(keys) {
+        return flows;
     }
-    let all = arrived.entry(table.text("name")?).or_insert(0);
+    let all = arrived.entry(&keys.name).or_insert(0);
     *all += count;
-    Ok(*all - count)
+    *all - count
 }
 
 /// When flows start, when they stop, and how many there are, if the table does not say.
@@ -61,23 +93,26 @@ pub(super) struct Load<'a> {
 
 /// The times of a table, for a run of `duration`.
 pub(super) fn times(
-    table: &Reader<'_>,
+    (table, keys): Table<'_, '_>,
     duration: Span,
     load: &Load<'_>,
     files: &mut InputFiles<'_>,
 ) -> Result<Times> {
-    let stop = table.span_if("stop")?.map(|stop| Time(stop.0));
-    let start = match table.value("start")? {
+    let stop = keys.stop.map(|stop| Time(stop.0));
+    let start = match &keys.start {
         Checked::Span(start) => Start::At(Time(start.0)),
-        Checked::Table(start) if start.has("arrivals") => {
-            let end = stop.map_or(duration.0, |stop| stop.0.min(duration.0));
-            if start.name("arrivals")? == "listed" {
-                return listed(table, &start, (Time(end), stop), files);
+        Checked::Table(start) => {
+            let own = StartKeys::read(start)?;
+            let end = Time(stop.map_or(duration.0, |stop| stop.0.min(duration.0)));
+            match own.arrivals {
+                None => uniform(start, &own)?,
+                Some("listed") => return listed((table, keys), (start, &own), (end, stop), files),
+                Some(kind) => {
+                    let (start, count) = arriving((table, keys), (start, &own), kind, end, load)?;
+                    return Ok(Times { start, stop, count: Some(count), listed: None });
+                }
             }
-            let (start, count) = arriving(table, &start, Time(end), load)?;
-            return Ok(Times { start, stop, count: Some(count), listed: None });
         }
-        Checked::Table(start) => uniform(&start)?,
         _ => panic!("`start` is declared as a time or a table"),
     };
     let latest = match start {
@@ -97,17 +132,17 @@ pub(super) fn times(
     }
 }
 
-fn uniform(table: &Reader<'_>) -> Result<Start> {
+fn uniform(table: &Reader<'_>, keys: &StartKeys) -> Result<Start> {
     if let Some(key) = ["every", "load", "from", "on", "off", "file"].into_iter().find(|key| table.has(key)) {
         let message = format!("{key} is for flows that arrive one after another");
         return Err(table.error(key, message, "add arrivals = \"poisson\", or leave it out"));
     }
-    let Some(times) = table.list_if("uniform")? else {
+    let Some(times) = &keys.uniform else {
         let message = "missing key \"uniform\" or \"arrivals\" in start".to_owned();
         let remedy = "add uniform = [\"0 s\", \"1 s\"], or arrivals = \"poisson\" and every = \"50 ms\"";
         return Err(table.source.error(table.place, message, remedy));
     };
-    let [Item { value: Checked::Span(from), .. }, Item { value: Checked::Span(to), .. }] = times[..] else {
+    let [from, to] = times[..] else {
         let message = format!("uniform needs two times, not {}", times.len());
         return Err(table.error("uniform", message, "write [\"0 s\", \"1 s\"]"));
     };
@@ -120,8 +155,8 @@ fn uniform(table: &Reader<'_>) -> Result<Start> {
 
 /// Flows that arrive at the times of a file, until `end`.
 fn listed(
-    table: &Reader<'_>,
-    start: &Reader<'_>,
+    (table, keys): Table<'_, '_>,
+    (start, own): (&Reader<'_>, &StartKeys),
     (end, stop): (Time, Option<Time>),
     files: &mut InputFiles<'_>,
 ) -> Result<Times> {
@@ -129,22 +164,22 @@ fn listed(
         let message = format!("{key} says when flows arrive, and so does the file");
         return Err(start.error(key, message, "leave it out"));
     }
-    if !start.has("file") {
+    let Some(file) = &own.file else {
         let message = "missing key \"file\" in start".to_owned();
         return Err(start.source.error(start.place, message, "add file = \"arrivals.txt\""));
-    }
-    let listed = files.arrivals(start, start.text("file")?)?;
+    };
+    let listed = files.arrivals(start, file)?;
     if listed[0].bytes.is_some() && table.has("traffic") {
         let message = "the file says how long transfers are, and traffic says what they send".to_owned();
         return Err(table.error("traffic", message, "leave out traffic, or the lengths in the file"));
     }
-    let from = Time(start.span("from")?.0);
+    let from = Time(own.from.0);
     let fitting = listed.partition_point(|arrival| from + arrival.after < end) as u64;
     if fitting == 0 {
         let message = format!("no flow arrives before {end}: the first would at {}", from + listed[0].after);
         return Err(start.error("file", message, "lower from, or raise duration or stop"));
     }
-    let count = match table.integer_if("count")? {
+    let count = match keys.count {
         Some(count) if count > fitting => {
             let message = format!("{count} flows, and {fitting} arrive until {end}");
             let remedy = format!("write count = {fitting} or less, or leave it out");
@@ -163,13 +198,19 @@ fn listed(
 }
 
 /// Flows that arrive one after another until `end`, and how many they are.
-fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) -> Result<(Start, u64)> {
+fn arriving(
+    (table, keys): Table<'_, '_>,
+    (start, own): (&Reader<'_>, &StartKeys),
+    kind: &str,
+    end: Time,
+    load: &Load<'_>,
+) -> Result<(Start, u64)> {
     if start.has("file") {
         let message = "a file lists arrivals, and these are drawn".to_owned();
         return Err(start.error("file", message, "write arrivals = \"listed\", or leave it out"));
     }
     if let Some(key) = ["on", "off"].into_iter().find(|key| start.has(key))
-        && start.name("arrivals")? != "on-off"
+        && kind != "on-off"
     {
         let message = format!("{key} is for arrivals in bursts");
         return Err(start.error(key, message, "write arrivals = \"on-off\", or leave it out"));
@@ -178,12 +219,12 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
         let message = "uniform and arrivals exclude each other".to_owned();
         return Err(start.error("uniform", message, "keep one of them"));
     }
-    let from = Time(start.span("from")?.0);
+    let from = Time(own.from.0);
     if from >= end {
         let message = format!("no flow can arrive: arrivals begin at {from} and end at {end}");
         return Err(start.error("from", message, "let them arrive earlier, or raise duration or stop"));
     }
-    let gap = match (start.span_if("every")?, start.number_if("load")?) {
+    let gap = match (own.every, own.load) {
         (Some(every), None) => every.seconds(),
         (None, Some(share)) => gap_of(table, start, share, load)?,
         (Some(_), Some(_)) => {
@@ -195,13 +236,11 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
             return Err(start.source.error(start.place, message, "add every = \"50 ms\", or load = 0.5"));
         }
     };
-    let kind = start.name("arrivals")?;
     let is_random = kind != "periodic";
     let time = end.since(from).seconds();
     // Of equal gaps the first flow comes at once, and none at the end.
     let fitting = if is_random { (time / gap).round() } else { (time / gap).ceil() };
-    let asked = table.integer_if("count")?;
-    let count = match asked {
+    let count = match keys.count {
         Some(count) if count as f64 > fitting.max(1.0) => {
             let last = from + Span::from_seconds(gap * count as f64);
             let message =
@@ -213,9 +252,9 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
             return Err(table.error("count", message, &remedy));
         }
         Some(count) => count,
-        None if fitting > class::most_of(table)? as f64 => {
+        None if fitting > class::most_of(keys) as f64 => {
             let message = format!("{fitting:.0} flows would arrive until {end}");
-            let (most, remedy) = (class::most_of(table)?, class::remedy(table)?);
+            let (most, remedy) = (class::most_of(keys), class::remedy(keys));
             return Err(start.error(
                 "arrivals",
                 message,
@@ -224,10 +263,10 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
         }
         None => fitting.max(1.0) as u64,
     };
-    let name = table.text("name")?.to_owned();
-    let spacing = match (is_random, asked) {
+    let name = keys.name.clone();
+    let spacing = match (is_random, keys.count) {
         (false, _) => Spacing::Equal(gap),
-        _ if kind == "on-off" => interrupted(start, gap)?,
+        _ if kind == "on-off" => interrupted(start, (own.on, own.off), gap)?,
         (true, Some(_)) => Spacing::Exponential(gap),
         (true, None) => Spacing::Uniform { count, end },
     };
@@ -235,9 +274,9 @@ fn arriving(table: &Reader<'_>, start: &Reader<'_>, end: Time, load: &Load<'_>) 
 }
 
 /// Arrivals with this mean gap that come in bursts.
-fn interrupted(start: &Reader<'_>, gap: f64) -> Result<Spacing> {
-    let of = |key| start.span_if(key)?.ok_or_else(|| start.missing(start.table.key(key)));
-    let (on, off) = (of("on")?.seconds(), of("off")?.seconds());
+fn interrupted(start: &Reader<'_>, (on, off): (Option<Span>, Option<Span>), gap: f64) -> Result<Spacing> {
+    let needed = |key, time: Option<Span>| time.ok_or_else(|| start.missing(start.table.key(key)));
+    let (on, off) = (needed("on", on)?.seconds(), needed("off", off)?.seconds());
     let gap = gap * on / (on + off);
     if gap > on * MOST_IDLE {
         let message = format!("only one burst in {:.0} has an arrival", gap / on);

@@ -9,45 +9,45 @@ use lasthop_net::plan::{ClassPlan, FlowPlan, HistoryPlan, Transport};
 
 use super::arrivals;
 use super::diagnostic::ScenarioError;
-use super::flows::FlowTable;
+use super::flows::{FlowTable, Keys, Table};
 use super::keys::{MOST_FLOWS, MOST_OF_CLASS};
-use super::reader::{Checked, Reader};
+use super::reader::Checked;
 use super::topology::Network;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Whether the results of the flows of a table are to be told as those of one.
-pub(super) fn is_asked_for(table: &Reader<'_>) -> Result<bool> {
-    Ok(table.name("results")? == "class")
+pub(super) fn is_asked_for(keys: &Keys<'_>) -> bool {
+    keys.results == "class"
 }
 
 /// Most flows of a table.
-pub(super) fn most_of(table: &Reader<'_>) -> Result<u64> {
-    Ok(if is_asked_for(table)? { MOST_OF_CLASS } else { MOST_FLOWS })
+pub(super) fn most_of(keys: &Keys<'_>) -> u64 {
+    if is_asked_for(keys) { MOST_OF_CLASS } else { MOST_FLOWS }
 }
 
 /// What else to do about too many flows: ends a remedy.
-pub(super) fn remedy(table: &Reader<'_>) -> Result<&'static str> {
-    let helps = !is_asked_for(table)? && arrivals::arrive(table)?;
-    Ok(if helps { ", or add results = \"class\"" } else { "" })
+pub(super) fn remedy(keys: &Keys<'_>) -> &'static str {
+    let helps = !is_asked_for(keys) && arrivals::arrive(keys);
+    if helps { ", or add results = \"class\"" } else { "" }
 }
 
 /// The class of the flows of a table, if they are told as one: `count` of them behind `before` of their name, between
 /// these hosts in turn. `varies`: something is drawn for each of them.
 pub(super) fn of(
-    table: &Reader<'_>,
+    (table, keys): Table<'_, '_>,
     (count, before): (usize, usize),
     hosts: &[(usize, usize)],
     varies: bool,
 ) -> Result<Option<Arc<ClassPlan>>> {
-    if !is_asked_for(table)? {
+    if !is_asked_for(keys) {
         return Ok(None);
     }
-    let is_listed = match table.value("start")? {
+    let is_listed = match &keys.start {
         Checked::Table(start) => start.name_if("arrivals")? == Some("listed"),
         _ => false,
     };
-    if is_listed || !arrivals::arrive(table)? {
+    if is_listed || !arrivals::arrive(keys) {
         let message = "results by class are for flows that arrive one after another, at times that are drawn"
             .to_owned();
         let remedy = "write start = { arrivals = \"poisson\", every = \"50 ms\" }, or leave results out";

@@ -60,6 +60,7 @@ fields! {
     bool: Switch;
     u64: Integer | Size;
     u32: Integer | Size;
+    u8: Integer;
     usize: Integer;
     f64: Number;
     Span: Span;
@@ -69,6 +70,22 @@ fields! {
     Reader<'n>: Table;
     Vec<Item<'n>>: List;
 }
+
+/// Fields that take a list whose elements need no place.
+macro_rules! lists {
+    ($($type:ty),*) => {
+        $(impl<'n> Field<'n> for Vec<$type> {
+            fn of(checked: Checked<'n>) -> Option<Self> {
+                match checked {
+                    Checked::List(items) => items.into_iter().map(|item| <$type>::of(item.value)).collect(),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+lists! { f64, u64, Span, Rate, String, Vec<f64>, Reader<'n> }
 
 impl<'n> Field<'n> for Checked<'n> {
     fn of(checked: Checked<'n>) -> Option<Self> {

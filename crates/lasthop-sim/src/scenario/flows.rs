@@ -1,36 +1,84 @@
 //! Flows: who sends to whom, over which transport, what and when; and whether the network can carry it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
-use lasthop_net::plan::{
-    Direction, Exchange, FlowPlan, Ftp, LinkPlan, Reroute, Start, Traffic, Transport, UnderWay,
-};
-use lasthop_net::routing::Routes;
+use lasthop_core::units::Rate;
+use lasthop_net::plan::{Exchange, FlowPlan, Ftp, Start, Traffic, Transport};
 use lasthop_net::traffic::Pace;
 use lasthop_net::traffic::video::Packing;
 
 use crate::shown::number;
 
-use super::arrivals::{self, Load, Times};
+use super::arrivals::{self, Load, START, Times};
 use super::class;
-use super::diagnostic::{ScenarioError, listed, quoted, suggest};
+use super::declare::table;
+use super::diagnostic::{ScenarioError, listed, quoted};
 use super::input_file::InputFiles;
-use super::keys::{MOST_FLOWS, MOST_FRAMES};
+use super::keys::{ANY_TIME, Kind, MOST_FLOWS, MOST_FRAMES, MOST_OF_CLASS, SOME_TIME};
+use super::paths::{A_REROUTE, MOST_REROUTES_OF_ALL, Paths, check_path, check_reroutes, reroutes};
 use super::random::Draws;
-use super::reader::{Checked, Item, Reader};
+use super::reader::{Checked, Reader};
 use super::realtime::Settings;
 use super::split::Splits;
-use super::topology::{Network, node};
+use super::topology::{Network, node_called};
 use super::traffic;
 use super::transport::Shared;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
+table! {
+    /// One flow, or `count` equal ones.
+    pub(super) static FLOW = "flow";
+    pub(super) struct Keys<'n> {
+        /// Name in results. Several flows get their number in the file behind it; flows that arrive one after another,
+        /// their number among those of this name.
+        name: String = Kind::Text, default("\"flow\"");
+        /// Number of such flows. Default: 1, or with arrivals as many as there is time for.
+        count: Option<u64> = Kind::Integer { min: 1, max: MOST_OF_CLASS }, fixed();
+        /// Of a dumbbell, wlan or two cells: how many pairs (stations) these flows take in turn. Default: one for each
+        /// flow, with arrivals one for all.
+        hosts: Option<u64> = Kind::Integer { min: 1, max: MOST_FLOWS }, fixed();
+        /// The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station, two cells the
+        /// next free pair of stations.
+        source: Option<String> = Kind::Text;
+        /// The receiving node.
+        sink: Option<String> = Kind::Text;
+        /// In a dumbbell: from source to sink, or back; in a wlan from a station to the server, or back. Default:
+        /// forward.
+        direction: Option<&'static str> = Kind::Choice(|| vec!["forward", "reverse"]);
+        /// In a dumbbell: propagation delay of the access links of these flows' sources, both ways, so that round trips
+        /// differ. Default: that of the topology.
+        delay: Option<Span> = ANY_TIME;
+        /// The transport.
+        transport: Checked<'n> = Kind::Transport, required();
+        /// What the application offers.
+        traffic: (&'static str, Reader<'n>) = Kind::Tagged(&traffic::TRAFFIC), default("\"ftp\"");
+        /// Rate at which the receiving application reads, from a buffer of receiver_window; TCP. What waits there
+        /// closes the window, and counts as delivered. Default: it reads at once.
+        reader: Option<Rate> = Kind::Rate;
+        /// When the application starts.
+        start: Checked<'n> = Kind::OrTable(&ANY_TIME, &START), default("{ uniform = [\"0 s\", \"1 s\"] }");
+        /// When the application stops. Default: with the run.
+        stop: Option<Span> = SOME_TIME;
+        /// Of flows that arrive one after another at times that are drawn: a row for each in the results, or one for
+        /// all of them, with sums of what counts and means of the rest. By class a flow leaves nothing but its length
+        /// and its completion time, there may be 10,000,000 of them instead of 100,000, and nothing else tells of them
+        /// one by one (series, traces).
+        results: &'static str = Kind::Choice(|| vec!["flow", "class"]), default("\"flow\"");
+        /// Differentiated services code point of its packets, both ways: the access category in cells of 802.11n and
+        /// later follows from it. 46 is EF (voice), 34 AF41 (conferencing), 8 CS1 (background).
+        dscp: u8 = Kind::Integer { min: 0, max: 63 }, default("0");
+        /// Paths that replace the shortest one while the run goes on, in the order of time. Default: none.
+        reroute: Option<Vec<Reader<'n>>> = Kind::List(&A_REROUTE);
+    }
+}
+
 /// One `[[flows]]` table and the number of flows that it stands for.
 pub(super) struct FlowTable<'n> {
     pub(super) table: Reader<'n>,
+    keys: Keys<'n>,
     /// Of flows that arrive one after another it is known when their times have been read.
     pub(super) count: usize,
     /// How many pairs of hosts they take in turn, where the network has pairs.
@@ -43,34 +91,38 @@ pub(super) struct FlowTable<'n> {
 pub(super) fn open<'n>(root: &Reader<'n>) -> Result<(Vec<FlowTable<'n>>, u64)> {
     let mut tables = Vec::new();
     let mut total = 0;
-    for Item { value, .. } in root.list("flows")? {
-        let Checked::Table(table) = value else { continue };
-        let given = table.integer_if("count")?;
-        let count = given.unwrap_or(1);
-        let hosts = match table.integer_if("hosts")? {
-            Some(hosts) if given.is_some() && hosts > count => {
+    for item in root.list("flows")? {
+        let Checked::Table(table) = item.value else { continue };
+        let keys = Keys::read(&table)?;
+        let count = keys.count.unwrap_or(1);
+        let hosts = match keys.hosts {
+            Some(hosts) if keys.count.is_some() && hosts > count => {
                 let message = format!("{hosts} pairs of hosts for {count} flows");
                 return Err(table.error("hosts", message, "lower hosts, or raise count"));
             }
             Some(hosts) => hosts,
-            None if arrivals::arrive(&table)? => 1,
+            None if arrivals::arrive(&keys) => 1,
             None => count,
         };
         total += hosts;
-        check_number(&table, total.max(if class::is_asked_for(&table)? { 0 } else { count }))?;
-        tables.push(FlowTable { table, count: count as usize, hosts: hosts as usize, delays: Vec::new() });
+        check_number((&table, &keys), total.max(if class::is_asked_for(&keys) { 0 } else { count }))?;
+        let (count, hosts) = (count as usize, hosts as usize);
+        tables.push(FlowTable { table, keys, count, hosts, delays: Vec::new() });
     }
     Ok((tables, total))
 }
 
 /// Refuses more flows, `total` so far, than a run may have.
-fn check_number(table: &Reader<'_>, total: u64) -> Result<()> {
+fn check_number((table, keys): Table<'_, '_>, total: u64) -> Result<()> {
     if total <= MOST_FLOWS {
         return Ok(());
     }
-    let remedy = format!("lower count{}", class::remedy(table)?);
+    let remedy = format!("lower count{}", class::remedy(keys));
     Err(table.error("count", format!("more than {MOST_FLOWS} flows"), &remedy))
 }
+
+/// A table of flows, and what is read of it.
+pub(super) type Table<'t, 'n> = (&'t Reader<'n>, &'t Keys<'n>);
 
 /// What the flows of a scenario have in common.
 pub(super) struct Run<'a> {
@@ -93,8 +145,10 @@ pub(super) fn read<'n>(
     let is_lone = tables.len() == 1;
     let numbers: BTreeMap<&str, usize> =
         run.network.nodes.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
-    let ends: Vec<Ends> =
-        tables.iter().map(|flow| ends(&flow.table, run.network, &numbers)).collect::<Result<_>>()?;
+    let ends: Vec<Ends> = tables
+        .iter()
+        .map(|flow| ends((&flow.table, &flow.keys), run.network, &numbers))
+        .collect::<Result<_>>()?;
     let mut paths = Paths::new(run.network);
     let mut free = free_pairs(&ends, run.network);
     let mut free_back = free_pairs(&ends, run.network);
@@ -106,33 +160,34 @@ pub(super) fn read<'n>(
     // How many flows of each name there were, for what is drawn for each.
     let mut namesakes: BTreeMap<&str, usize> = BTreeMap::new();
     for (entry, (flow, ends)) in tables.iter_mut().zip(ends).enumerate() {
-        let table = flow.table;
-        let (transport, traffic) = offers(&table, shared, files)?;
+        let (table, keys) = (&flow.table, &flow.keys);
+        let (transport, traffic) = offers((table, keys), shared, files)?;
         let hosts = match ends {
             Ends::Nodes(source, sink) => vec![(source, sink)],
             Ends::NextPair { reverse } => {
                 let free = if reverse && run.network.both_ways { &mut free_back } else { &mut free };
                 let mut next = || {
-                    let pair = free.next().ok_or_else(|| no_free_pair(&table, run.network, wanted))?;
+                    let pair = free.next().ok_or_else(|| no_free_pair(table, run.network, wanted))?;
                     let (source, sink) = (pair, run.network.sink(pair));
                     Ok(if reverse { (sink, source) } else { (source, sink) })
                 };
                 (0..flow.hosts).map(|_| next()).collect::<Result<_>>()?
             }
         };
-        check_path(&table, &transport, &traffic, hosts[0], &paths)?;
-        check_lengths(&table, draws, entry)?;
-        flow.delays.extend(table.span_if("delay")?);
+        check_path(table, &transport, &traffic, hosts[0], &paths)?;
+        check_lengths(keys, draws, entry)?;
+        flow.delays.extend(keys.delay);
         let slowest = paths.slowest(hosts[0]);
         let load = Load { transport: &transport, traffic: &traffic, slowest };
-        let Times { start, stop, count, listed } = arrivals::times(&table, run.duration, &load, files)?;
+        let Times { start, stop, count, listed } =
+            arrivals::times((table, keys), run.duration, &load, files)?;
         flow.count = count.map_or(flow.count, |count| count as usize);
-        check_load(&table, (&transport, &traffic), flow.count, (&start, stop), run)?;
-        let base = table.text("name")?;
-        let before = arrivals::earlier_flows(&table, flow.count, &mut arrived, flows.len())?;
-        let class = class::of(&table, (flow.count, before), &hosts, draws.varies(entry))?;
+        check_load(table, (&transport, &traffic), flow.count, (&start, stop), run)?;
+        let base = keys.name.as_str();
+        let before = arrivals::earlier_flows(keys, flow.count, &mut arrived, flows.len());
+        let class = class::of((table, keys), (flow.count, before), &hosts, draws.varies(entry))?;
         flow.count = if class.is_some() { 1 } else { flow.count };
-        check_number(&table, (flows.len() + flow.count) as u64)?;
+        check_number((table, keys), (flows.len() + flow.count) as u64)?;
         let earlier = namesakes.entry(base).or_insert(0);
         if draws.varies(entry) {
             flow.delays.clear();
@@ -144,7 +199,7 @@ pub(super) fn read<'n>(
             let number = before + copy + 1;
             let lone = class.is_some() || flow.count == 1 && (table.has("name") || is_lone);
             let name = if lone { base.to_owned() } else { format!("{base}-{number}") };
-            take_name(&table, &name, &mut names)?;
+            take_name(table, &name, &mut names)?;
             let (source, sink) = hosts[copy % hosts.len()];
             let arrival = listed.as_ref().map(|listed| listed[copy]);
             let start = arrival.map_or_else(|| start.clone(), |arrival| Start::At(Time(arrival.after.0)));
@@ -153,8 +208,8 @@ pub(super) fn read<'n>(
                 bytes.map_or_else(|| traffic.clone(), |bytes| Traffic::Ftp(Ftp { bytes: Some(bytes) }));
             if copy == 0 || (source, sink) != lead {
                 lead = (source, sink);
-                later = reroutes(&table, lead, &paths, &numbers)?;
-                check_reroutes(&table, &transport, &traffic, &later, &paths)?;
+                later = reroutes(table, keys.reroute.as_deref(), lead, &paths, &numbers)?;
+                check_reroutes(table, &transport, &traffic, &later, &paths)?;
             }
             reroutes_of_all += later.len();
             if reroutes_of_all > MOST_REROUTES_OF_ALL {
@@ -172,7 +227,7 @@ pub(super) fn read<'n>(
                 start,
                 stop,
                 first_path: None,
-                dscp: table.integer("dscp")? as u8,
+                dscp: keys.dscp,
                 part: None,
                 reroutes: later.clone(),
                 relay: None,
@@ -183,8 +238,9 @@ pub(super) fn read<'n>(
                 *earlier += 1;
                 let drawn = draws.flow(entry, *earlier, flows.len())?;
                 let own = Reader::open(table.source, table.table, "flows", &drawn)?;
-                vary(&own, &mut plan, arrive, (shared, run, &paths, &numbers), files)?;
-                flow.delays.extend(own.span_if("delay")?);
+                let own_keys = Keys::read(&own)?;
+                vary((&own, &own_keys), &mut plan, arrive, (shared, run, &paths, &numbers), files)?;
+                flow.delays.extend(own_keys.delay);
             }
             flows.push(plan);
         }
@@ -204,32 +260,29 @@ fn take_name(table: &Reader<'_>, name: &str, names: &mut BTreeSet<String>) -> Re
 
 /// What the application of a flow offers, and to which transport.
 fn offers(
-    table: &Reader<'_>,
+    (table, keys): Table<'_, '_>,
     shared: &Shared<'_>,
     files: &mut InputFiles<'_>,
 ) -> Result<(Transport, Traffic)> {
-    let transport = match table.value("transport")? {
-        Checked::Transport(node) => shared.transport(table.source, node)?,
-        _ => panic!("`transport` is declared as a transport"),
-    };
-    let transport = with_reader(table, transport)?;
-    let traffic = traffic::read(table, &transport, files)?;
+    let Checked::Transport(node) = keys.transport else { panic!("`transport` is declared as a transport") };
+    let transport = with_reader(table, keys.reader, shared.transport(table.source, node)?)?;
+    let traffic = traffic::read(table, &keys.traffic, &transport, files)?;
     Ok((transport, traffic))
 }
 
 /// Gives a flow what was drawn for it alone: `own` is its table with that. Flows that `arrive` have their times.
 fn vary(
-    own: &Reader<'_>,
+    (own, keys): Table<'_, '_>,
     plan: &mut FlowPlan,
     arrive: bool,
     (shared, run, paths, numbers): (&Shared<'_>, &Run<'_>, &Paths<'_>, &BTreeMap<&str, usize>),
     files: &mut InputFiles<'_>,
 ) -> Result<()> {
     let ends = (plan.source, plan.sink);
-    let (transport, traffic) = offers(own, shared, files)?;
+    let (transport, traffic) = offers((own, keys), shared, files)?;
     if !arrive {
         let load = Load { transport: &transport, traffic: &traffic, slowest: ("", f64::INFINITY) };
-        let times = arrivals::times(own, run.duration, &load, files)?;
+        let times = arrivals::times((own, keys), run.duration, &load, files)?;
         (plan.start, plan.stop) = (times.start, times.stop);
     }
     // A file that lists arrivals may say how long transfers are.
@@ -240,14 +293,14 @@ fn vary(
     check_path(own, &plan.transport, &plan.traffic, ends, paths)?;
     check_load(own, (&plan.transport, &plan.traffic), 1, (&plan.start, plan.stop), run)?;
     plan.realtime = run.realtime.of_flow(&plan.traffic).filter(|_| plan.transport.stack().is_none());
-    plan.dscp = own.integer("dscp")? as u8;
-    plan.reroutes = reroutes(own, ends, paths, numbers)?;
+    plan.dscp = keys.dscp;
+    plan.reroutes = reroutes(own, keys.reroute.as_deref(), ends, paths, numbers)?;
     check_reroutes(own, &plan.transport, &plan.traffic, &plan.reroutes, paths)
 }
 
 /// Refuses a load where the mean length of transfers differs from flow to flow.
-fn check_lengths(table: &Reader<'_>, draws: &Draws<'_>, entry: usize) -> Result<()> {
-    if let Checked::Table(start) = table.value("start")?
+fn check_lengths(keys: &Keys<'_>, draws: &Draws<'_>, entry: usize) -> Result<()> {
+    if let Checked::Table(start) = &keys.start
         && start.has("load")
         && draws.varies_in(entry, "traffic")
     {
@@ -381,17 +434,13 @@ pub(super) fn split(
 }
 
 /// The transport with an application at the receiver that takes its time, if the flow has one.
-fn with_reader(table: &Reader<'_>, mut transport: Transport) -> Result<Transport> {
-    if !table.has("reader") {
-        return Ok(transport);
-    }
+fn with_reader(table: &Reader<'_>, reader: Option<Rate>, mut transport: Transport) -> Result<Transport> {
+    let Some(reader) = reader else { return Ok(transport) };
     let Transport::Tcp(config) = &mut transport else {
         let message = "only TCP has a window that a slow reader closes".to_owned();
         return Err(table.error("reader", message, "leave it out, or choose a TCP transport"));
     };
-    if let Checked::Rate(rate) = table.value("reader")? {
-        Arc::make_mut(config).reader = Some(rate);
-    }
+    Arc::make_mut(config).reader = Some(reader);
     Ok(transport)
 }
 
@@ -405,9 +454,9 @@ enum Ends {
     },
 }
 
-fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) -> Result<Ends> {
-    let direction = table.name_if("direction")?;
-    let named = table.has("source") || table.has("sink");
+fn ends((table, keys): Table<'_, '_>, network: &Network, numbers: &BTreeMap<&str, usize>) -> Result<Ends> {
+    let Keys { direction, .. } = *keys;
+    let named = keys.source.is_some() || keys.sink.is_some();
     if network.pairs.is_none() && direction.is_some() {
         let message = "direction is for dumbbells".to_owned();
         return Err(table.error("direction", message, "in a graph, source and sink say it all"));
@@ -415,7 +464,7 @@ fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) 
     if !named && network.pairs.is_some() {
         return Ok(Ends::NextPair { reverse: direction == Some("reverse") });
     }
-    if table.has("hosts") {
+    if keys.hosts.is_some() {
         let message = "hosts is for flows without source and sink".to_owned();
         return Err(table.error("hosts", message, "leave it out: all flows run between the same two nodes"));
     }
@@ -424,137 +473,23 @@ fn ends(table: &Reader<'_>, network: &Network, numbers: &BTreeMap<&str, usize>) 
         return Err(table.error("direction", message, "leave it out, or exchange source and sink"));
     }
     // A wrong name first: the other end may be missing because a dumbbell gives both.
-    for key in ["source", "sink"] {
-        if table.has(key) {
-            node(table, key, numbers)?;
-        }
+    let end = |key, name: &Option<String>| {
+        name.as_ref().map(|name| node_called(table, (key, name), numbers)).transpose()
+    };
+    let ends = [("source", end("source", &keys.source)?), ("sink", end("sink", &keys.sink)?)];
+    if let Some((key, _)) = ends.iter().find(|(_, node)| node.is_none()) {
+        let known: Vec<&str> = network.nodes.iter().map(String::as_str).collect();
+        let message = format!("missing key \"{key}\" in flow");
+        let remedy = format!("add {key} = \"{}\"; nodes: {}", known[0], listed(&known));
+        return Err(table.source.error(table.place, message, &remedy));
     }
-    for key in ["source", "sink"] {
-        if !table.has(key) {
-            let known: Vec<&str> = network.nodes.iter().map(String::as_str).collect();
-            let message = format!("missing key \"{key}\" in flow");
-            let remedy = format!("add {key} = \"{}\"; nodes: {}", known[0], listed(&known));
-            return Err(table.source.error(table.place, message, &remedy));
-        }
-    }
-    let source = node(table, "source", numbers)?;
-    let sink = node(table, "sink", numbers)?;
+    let [source, sink] = ends.map(|(_, node)| node.unwrap_or_default());
     if source == sink {
         let message =
             format!("the flow's source and sink are the same node, {}", quoted(&network.nodes[sink]));
         return Err(table.error("sink", message, "write another node"));
     }
     Ok(Ends::Nodes(source, sink))
-}
-
-/// Most changes of the path of a flow.
-const MOST_REROUTES: usize = 1_000;
-/// Of all flows together: each holds its own.
-const MOST_REROUTES_OF_ALL: usize = 1_000_000;
-
-/// The later paths of a flow.
-fn reroutes(
-    table: &Reader<'_>,
-    (source, sink): (usize, usize),
-    paths: &Paths<'_>,
-    numbers: &BTreeMap<&str, usize>,
-) -> Result<Vec<Reroute>> {
-    let network = paths.network;
-    let Some(listed) = table.list_if("reroute")? else { return Ok(Vec::new()) };
-    if network.media.iter().any(|medium| medium.routing.is_some()) {
-        let message = "a flow changes its path, and a channel finds its routes by DSDV".to_owned();
-        return Err(table.error("reroute", message, "write routing = \"static\", or leave out reroute"));
-    }
-    if listed.len() > MOST_REROUTES {
-        let message = format!("{} changes of the path, more than {MOST_REROUTES}", listed.len());
-        return Err(table.error("reroute", message, "list fewer"));
-    }
-    let mut reroutes: Vec<Reroute> = Vec::with_capacity(listed.len());
-    for item in listed {
-        let Checked::Table(reroute) = item.value else { continue };
-        let at = Time(reroute.span("at")?.0);
-        if let Some(before) = reroutes.last().map(|before| before.at)
-            && at <= before
-        {
-            let message = format!("the path of {at} does not come after the one of {before}");
-            return Err(reroute.error("at", message, "write the paths in the order of time"));
-        }
-        let nodes = path_nodes(&reroute, (source, sink), paths, numbers)?;
-        let under_way = if reroute.name("under_way")? == "lose" { UnderWay::Lose } else { UnderWay::Divert };
-        reroutes.push(Reroute { at, nodes, under_way });
-    }
-    Ok(reroutes)
-}
-
-/// The nodes of a path: known, each once, joined by links, from the source to the sink.
-fn path_nodes(
-    reroute: &Reader<'_>,
-    (source, sink): (usize, usize),
-    paths: &Paths<'_>,
-    numbers: &BTreeMap<&str, usize>,
-) -> Result<Vec<usize>> {
-    let network = paths.network;
-    let quoted_node = |node: usize| quoted(&network.nodes[node]);
-    let mut nodes = Vec::new();
-    let mut passed = BTreeSet::new();
-    for item in reroute.list("nodes")? {
-        let Checked::Text(name) = item.value else { continue };
-        let Some(&node) = numbers.get(name) else {
-            let known: Vec<&str> = numbers.keys().copied().collect();
-            let message = format!("unknown node {}", quoted(name));
-            return Err(reroute.source.error(item.place, message, &suggest(name, &known)));
-        };
-        if !passed.insert(node) {
-            let message = format!("the path passes {} twice", quoted(name));
-            return Err(reroute.source.error(item.place, message, "name each node once"));
-        }
-        nodes.push(node);
-    }
-    if nodes.first() != Some(&source) || nodes.last() != Some(&sink) {
-        let (source, sink) = (quoted_node(source), quoted_node(sink));
-        let message = format!("the path does not lead from {source} to {sink}");
-        return Err(reroute.error("nodes", message, "begin with the flow's source and end with its sink"));
-    }
-    if let Err(pair) = paths.routes.along(&nodes) {
-        let message = format!("no link joins {} and {}", quoted_node(pair.0), quoted_node(pair.1));
-        return Err(reroute.error("nodes", message, "add a link, or name the nodes between them"));
-    }
-    Ok(nodes)
-}
-
-/// Refuses later paths whose links do not take the largest packet.
-fn check_reroutes(
-    table: &Reader<'_>,
-    transport: &Transport,
-    traffic: &Traffic,
-    reroutes: &[Reroute],
-    paths: &Paths<'_>,
-) -> Result<()> {
-    let largest = largest_packet(transport, traffic);
-    for pair in reroutes.iter().flat_map(|reroute| reroute.nodes.windows(2)) {
-        if let Some(link) = too_narrow((paths.network, &paths.routes), pair, largest) {
-            let (direction_name, direction) = narrowest(link);
-            let name = quoted(&format!("{}{direction_name}", link.name));
-            let message = format!(
-                "packets of {largest} B do not fit link {name} of a later path, mtu {} B",
-                direction.mtu
-            );
-            return Err(table.error("reroute", message, "raise its mtu, or send smaller packets"));
-        }
-    }
-    Ok(())
-}
-
-/// The first link from one node to another that does not take packets of this many bytes, if there is one.
-pub(super) fn too_narrow<'n>(
-    (network, routes): (&'n Network, &Routes),
-    pair: &[usize],
-    largest: u32,
-) -> Option<&'n LinkPlan> {
-    let joining = routes.joining(pair[0], pair[1]);
-    joining
-        .map(|direction| &network.links[direction as usize / 2])
-        .find(|link| narrowest(link).1.mtu < largest)
 }
 
 /// The pairs of a dumbbell, or stations of a wlan, that no flow names, in order.
@@ -636,160 +571,4 @@ fn check_frames(table: &Reader<'_>, packing: Packing, largest: u64, frames: f64)
         return Err(table.error("traffic", message, "lower frame_rate or count, or shorten duration"));
     }
     Ok(())
-}
-
-/// Checks that the network connects both ends, and that every link on a shortest path takes the largest
-/// packet.
-fn check_path(
-    table: &Reader<'_>,
-    transport: &Transport,
-    traffic: &Traffic,
-    (source, sink): (usize, usize),
-    paths: &Paths<'_>,
-) -> Result<()> {
-    let nodes = &paths.network.nodes;
-    if paths.parts[source] != paths.parts[sink] {
-        let reached: Vec<&str> = (nodes.iter().zip(&paths.parts).enumerate())
-            .filter(|&(node, (_, part))| node != source && *part == paths.parts[source])
-            .map(|(_, (name, _))| name.as_str())
-            .collect();
-        let (source, sink) = (quoted(&nodes[source]), quoted(&nodes[sink]));
-        let remedy = match reached[..] {
-            [] => format!("no link touches {source}: add one in [[topology.links]]"),
-            _ => format!("add a link; {source} reaches {}", listed(&reached)),
-        };
-        return Err(table.error("sink", format!("no path leads from {source} to {sink}"), &remedy));
-    }
-    let largest = largest_packet(transport, traffic);
-    let Some(link) = paths.too_narrow(source, sink, largest) else { return Ok(()) };
-    let (direction_name, direction) = narrowest(link);
-    let name = format!("{}{direction_name}", link.name);
-    let (mtu, excess) = (direction.mtu, largest - direction.mtu);
-    let message = format!("packets of {largest} B do not pass link {}: its mtu is {mtu} B", quoted(&name));
-    let (key, remedy) = match transport {
-        Transport::Udp(udp) if traffic.offered().video().is_some() && udp.payload > excess => {
-            let payload = udp.payload - excess;
-            ("traffic", format!("write payload = \"{payload} B\" in [udp], or raise mtu"))
-        }
-        Transport::Udp(_) => ("traffic", format!("send {excess} B less in a packet, or raise mtu")),
-        Transport::Outside(_) => ("transport", "raise mtu".to_owned()),
-        Transport::Tcp(config) => match config.packet_size.checked_sub(excess) {
-            Some(size @ 1..) => ("transport", format!("write packet_size = \"{size} B\", or raise mtu")),
-            _ => ("transport", "raise mtu".to_owned()),
-        },
-        Transport::Rate(config) => match config.packet_size.checked_sub(excess) {
-            Some(size) if size > config.data_header() => {
-                let size =
-                    format!("write transport = {{ rate = ..., packet_size = \"{size} B\" }}, or raise mtu");
-                ("transport", size)
-            }
-            _ => ("transport", "raise mtu".to_owned()),
-        },
-    };
-    Err(table.error(key, message, &remedy))
-}
-
-/// The network as paths see it, prepared once for all flows.
-struct Paths<'a> {
-    network: &'a Network,
-    routes: Routes,
-    neighbours: Vec<Vec<usize>>,
-    /// The connected part of the network to which each node belongs.
-    parts: Vec<usize>,
-    /// Least MTU of all links: what fits it needs no path to be looked for.
-    least_mtu: u32,
-}
-
-impl Paths<'_> {
-    fn new(network: &Network) -> Paths<'_> {
-        let mut neighbours = vec![Vec::new(); network.nodes.len()];
-        for link in &network.links {
-            neighbours[link.from].push(link.to);
-            neighbours[link.to].push(link.from);
-        }
-        let least_mtu = network.links.iter().map(|link| narrowest(link).1.mtu).min().unwrap_or(u32::MAX);
-        let parts = vec![usize::MAX; network.nodes.len()];
-        let routes = Routes::new(network.nodes.len(), &network.links);
-        let mut paths = Paths { network, routes, neighbours, parts, least_mtu };
-        for node in 0..network.nodes.len() {
-            if paths.parts[node] == usize::MAX {
-                let mut part = vec![node];
-                while let Some(reached) = part.pop() {
-                    if paths.parts[reached] == usize::MAX {
-                        paths.parts[reached] = node;
-                        part.extend(&paths.neighbours[reached]);
-                    }
-                }
-            }
-        }
-        paths
-    }
-
-    /// Name and rate in bit/s of the slowest link on the way from one node to another.
-    fn slowest(&mut self, (source, sink): (usize, usize)) -> (&str, f64) {
-        let links = &self.network.links;
-        let way = self.routes.path(source, sink).unwrap_or_default();
-        let along = way.into_iter().map(|direction| {
-            let link = &links[direction as usize / 2];
-            let side = if direction % 2 == 0 { &link.forward } else { &link.reverse };
-            (link.name.as_str(), side.rate.0 as f64)
-        });
-        along.min_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or(("", f64::INFINITY))
-    }
-
-    /// A link on some shortest path from `source` to `sink` that does not take packets of `largest` bytes.
-    fn too_narrow(&self, source: usize, sink: usize, largest: u32) -> Option<&LinkPlan> {
-        if largest <= self.least_mtu {
-            return None;
-        }
-        let from_source = self.distances(source);
-        let from_sink = self.distances(sink);
-        let length = from_source[sink]?;
-        let on_path = |link: &LinkPlan| {
-            let through = |one: usize, other: usize| match (from_source[one], from_sink[other]) {
-                (Some(before), Some(after)) => before + 1 + after == length,
-                _ => false,
-            };
-            through(link.from, link.to) || through(link.to, link.from)
-        };
-        self.network.links.iter().find(|link| narrowest(link).1.mtu < largest && on_path(link))
-    }
-
-    /// Links between `start` and every node; `None` where no path leads.
-    fn distances(&self, start: usize) -> Vec<Option<usize>> {
-        let mut distances = vec![None; self.neighbours.len()];
-        distances[start] = Some(0);
-        let mut queue = VecDeque::from([(start, 0)]);
-        while let Some((node, distance)) = queue.pop_front() {
-            for &next in &self.neighbours[node] {
-                if distances[next].is_none() {
-                    distances[next] = Some(distance + 1);
-                    queue.push_back((next, distance + 1));
-                }
-            }
-        }
-        distances
-    }
-}
-
-/// The direction of `link` with the smaller MTU, and what its name adds to that of the link.
-pub(super) fn narrowest(link: &LinkPlan) -> (&'static str, &Direction) {
-    if link.reverse.mtu < link.forward.mtu { (" (reverse)", &link.reverse) } else { ("", &link.forward) }
-}
-
-/// The largest packet that either end of a flow sends.
-pub(super) fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
-    match transport {
-        Transport::Tcp(config) => {
-            let blocks = if config.recovery.uses_sack() { config.sack_blocks } else { 0 };
-            config.largest_packet().max(config.ack_size() + config.sack_size(blocks))
-        }
-        Transport::Rate(config) => config.largest_packet().max(config.feedback_size()),
-        // A QUIC packet that opens a connection (RFC 9000 section 14.1); longer ones are found to pass, or not.
-        Transport::Outside(config) => config.payload.min(1200) + config.header,
-        Transport::Udp(udp) => {
-            let write = traffic.offered().largest_write().unwrap_or(u64::MAX).min(u64::from(u32::MAX)) as u32;
-            write.min(udp.payload) + udp.header
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! What a key is, and the keys that no part owns: those of the whole file, of flows and of results.
+//! What a key is, and the keys that no part owns: those of the whole file and of results.
 //!
 //! From the tables come the checks (unknown keys, types, units, ranges), the defaults and the JSON schema. To add a
 //! key, add it to the table of the part that it configures; nothing else lists keys. `declare.rs` declares a table
@@ -9,12 +9,11 @@ use lasthop_core::time::Span;
 use lasthop_net::plan::TcpConfig;
 use lasthop_net::traffic::size;
 
+use super::flows;
 use super::helpers;
 use super::reader::Checked;
 use super::realtime::REALTIME;
-use super::roaming::UNDER_WAY;
 use super::topology::{CHANNEL, TOPOLOGY};
-use super::traffic;
 use super::transport;
 use super::units::{self, Dimension};
 
@@ -357,7 +356,7 @@ pub(super) static ROOT: Table = Table {
         ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
         Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
-        Key::new("flows", Kind::List(&Kind::Table(&FLOW)), "The flows; each table may stand for many.")
+        Key::new("flows", Kind::List(&Kind::Table(&flows::FLOW)), "The flows; each table may stand for many.")
             .required_or("add a table [[flows]] with transport = \"reno\""),
     ]],
     partial: false,
@@ -448,143 +447,6 @@ static UDP: Table = Table {
         ),
         Key::new("payload", PACKET, "Largest payload of a datagram; larger writes are split.")
             .default("\"1472 B\""),
-    ]],
-    partial: false,
-};
-
-/// One `[[flows]]` table.
-static FLOW: Table = Table {
-    title: "flow",
-    doc: "One flow, or `count` equal ones.",
-    groups: &[&[
-        Key::new(
-            "name",
-            Kind::Text,
-            "Name in results. Several flows get their number in the file behind it; flows that arrive one after \
-             another, their number among those of this name.",
-        )
-        .default("\"flow\""),
-        Key::new(
-            "count",
-            Kind::Integer { min: 1, max: MOST_OF_CLASS },
-            "Number of such flows. Default: 1, or with arrivals as many as there is time for.",
-        ).fixed(),
-        Key::new(
-            "hosts",
-            Kind::Integer { min: 1, max: MOST_FLOWS },
-            "Of a dumbbell, wlan or two cells: how many pairs (stations) these flows take in turn. Default: one for \
-             each flow, with arrivals one for all.",
-        ).fixed(),
-        Key::new(
-            "source",
-            Kind::Text,
-            "The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station, two cells \
-             the next free pair of stations.",
-        ),
-        Key::new("sink", Kind::Text, "The receiving node."),
-        Key::new(
-            "direction",
-            Kind::Choice(|| vec!["forward", "reverse"]),
-            "In a dumbbell: from source to sink, or back; in a wlan from a station to the server, or back. Default: \
-             forward.",
-        ),
-        Key::new(
-            "delay",
-            ANY_TIME,
-            "In a dumbbell: propagation delay of the access links of these flows' sources, both ways, so that round \
-             trips differ. Default: that of the topology.",
-        ),
-        Key::new("transport", Kind::Transport, "The transport.").required(),
-        Key::new("traffic", Kind::Tagged(&traffic::TRAFFIC), "What the application offers.")
-            .default("\"ftp\""),
-        Key::new(
-            "reader",
-            Kind::Rate,
-            "Rate at which the receiving application reads, from a buffer of receiver_window; TCP. What waits there \
-             closes the window, and counts as delivered. Default: it reads at once.",
-        ),
-        Key::new("start", Kind::OrTable(&ANY_TIME, &START), "When the application starts.")
-            .default("{ uniform = [\"0 s\", \"1 s\"] }"),
-        Key::new("stop", SOME_TIME, "When the application stops. Default: with the run."),
-        Key::new(
-            "results",
-            Kind::Choice(|| vec!["flow", "class"]),
-            "Of flows that arrive one after another at times that are drawn: a row for each in the results, or one for \
-             all of them, with sums of what counts and means of the rest. By class a flow leaves nothing but its \
-             length and its completion time, there may be 10,000,000 of them instead of 100,000, and nothing else \
-             tells of them one by one (series, traces).",
-        )
-        .default("\"flow\""),
-        Key::new(
-            "dscp",
-            Kind::Integer { min: 0, max: 63 },
-            "Differentiated services code point of its packets, both ways: the access category in cells of 802.11n and \
-             later follows from it. 46 is EF (voice), 34 AF41 (conferencing), 8 CS1 (background).",
-        )
-        .default("0"),
-        Key::new(
-            "reroute",
-            Kind::List(&Kind::Table(&REROUTE)),
-            "Paths that replace the shortest one while the run goes on, in the order of time. Default: none.",
-        ),
-    ]],
-    partial: false,
-};
-
-static REROUTE: Table = Table {
-    title: "reroute",
-    doc: "From when on the flow takes another path, in both directions.",
-    groups: &[&[
-        Key::new("at", SOME_TIME, "From when on.").required(),
-        Key::new("nodes", Kind::List(&Kind::Text), "All nodes of the path, from the source to the sink.")
-            .required_or("add nodes = [\"server\", \"router\", \"phone\"]"),
-        Key::new(
-            "under_way",
-            UNDER_WAY,
-            "What happens to packets in flight on the old path: from the next node on they take the new one, or \
-             they are lost there.",
-        )
-        .default("\"divert\""),
-    ]],
-    partial: false,
-};
-
-static START: Table = Table {
-    title: "start",
-    doc: "Starting times: drawn for each flow, or one after another.",
-    groups: &[&[
-        Key::new("uniform", Kind::List(&ANY_TIME), "Earliest and latest time, for each flow on its own."),
-        Key::new(
-            "arrivals",
-            Kind::Choice(|| vec!["poisson", "periodic", "on-off", "listed"]),
-            "Flows of this table arrive one after another: as a Poisson process, after equal gaps, as a Poisson \
-             process that is on and off in turn, or at the times of a file. Without count as many do as arrive on \
-             average until the end (or stop); with it a flow that would arrive later takes no part.",
-        ),
-        Key::new(
-            "file",
-            Kind::File,
-            "Of listed arrivals, the file, relative to the scenario file: seconds from `from` on that do not fall, and \
-             if you like a length in bytes, by line; with lengths each flow is a transfer of one, and traffic is left \
-             out. # begins a comment; the first line may be a heading.",
-        ),
-        Key::new("every", SOME_TIME, "Mean time between two arrivals."),
-        Key::new(
-            "load",
-            Kind::Number { min: 1e-6, max: 1000.0 },
-            "In place of every: as often as fills this share of the slowest link on their path, headers of full \
-             packets included.",
-        ),
-        Key::new("from", ANY_TIME, "Flows arrive from this time on.").default("\"0 s\""),
-        Key::new(
-            "on",
-            SOME_TIME,
-            "With on-off: mean of the exponential times in which flows arrive. They then come more often than one in \
-             every.",
-        )
-        .or("add on = \"2 s\" and off = \"8 s\""),
-        Key::new("off", SOME_TIME, "Mean of the exponential times between them.")
-            .or("add on = \"2 s\" and off = \"8 s\""),
     ]],
     partial: false,
 };

@@ -29,6 +29,7 @@ mod link;
 mod middlebox;
 mod outages;
 mod overrides;
+mod paths;
 mod queue;
 mod random;
 mod rate;

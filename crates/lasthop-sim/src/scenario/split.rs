@@ -11,7 +11,7 @@ use lasthop_net::roaming::possible_paths;
 use lasthop_net::routing::{DirectionId, Routes, opposite, start_of};
 
 use super::diagnostic::{ScenarioError, quoted};
-use super::flows::{largest_packet, narrowest, too_narrow};
+use super::paths::{largest_packet, narrowest, too_narrow};
 use super::reader::Reader;
 use super::topology::Network;
 

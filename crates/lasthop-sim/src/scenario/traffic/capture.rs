@@ -7,48 +7,39 @@ use std::sync::Arc;
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Replay, Traffic};
 
+use super::super::declare::table;
 use super::super::diagnostic::ScenarioError;
 use super::super::input_file::InputFiles;
-use super::super::keys::{Key, Kind, LONGEST, MOST_FRAMES, Table};
+use super::super::keys::{Kind, LONGEST, MOST_FRAMES};
 use super::super::reader::Reader;
 use crate::capture::read::{Capture, MOST_FLOWS};
 
 pub(super) const NAME: &str = "capture";
 pub(super) const BARE: bool = false;
 
-pub(super) static TABLE: Table = Table {
-    title: "capture traffic",
-    doc: "What a connection of a capture sent: the payload of each packet as a write at its time, the first at the \
-          start of the flow. Bytes that TCP repeated are written once.",
-    groups: &[&[
-        Key::new("file", Kind::File, "The pcap or pcapng file, relative to the scenario file.")
-            .required_or("add file = \"call.pcap\""),
-        Key::new(
-            "connection",
-            Kind::Integer { min: 1, max: MOST_FLOWS as u64 },
-            "Which connection: 1 is the one with most payload, as lasthop from-capture lists them.",
-        )
-        .default("1"),
-        Key::new(
-            "direction",
-            Kind::Choice(|| vec!["more", "less"]),
-            "Which way of it: the one with more payload, or the other.",
-        )
-        .default("\"more\""),
-    ]],
-    partial: false,
-};
+table! {
+    /// What a connection of a capture sent: the payload of each packet as a write at its time, the first at the start
+    /// of the flow. Bytes that TCP repeated are written once.
+    pub(super) static TABLE = "capture traffic";
+    struct Keys {
+        /// The pcap or pcapng file, relative to the scenario file.
+        file: String = Kind::File, required_or("add file = \"call.pcap\"");
+        /// Which connection: 1 is the one with most payload, as lasthop from-capture lists them.
+        connection: u64 = Kind::Integer { min: 1, max: MOST_FLOWS as u64 }, default("1");
+        /// Which way of it: the one with more payload, or the other.
+        direction: &'static str = Kind::Choice(|| vec!["more", "less"]), default("\"more\"");
+    }
+}
 
 pub(super) fn read(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<Traffic, ScenarioError> {
-    let file = table.text("file")?;
-    let capture = files.capture(table, file)?;
-    let number = table.integer("connection")?;
+    let Keys { file, connection: number, direction } = Keys::read(table)?;
+    let capture = files.capture(table, &file)?;
     let flows = by_payload(&capture);
     let Some(&(flow, forward)) = flows.get(number as usize - 1) else {
         let message = format!("the capture has no connection {number}: it has {}", flows.len());
         return Err(table.error("connection", message, "'lasthop from-capture' lists them"));
     };
-    let forward = forward == (table.name("direction")? == "more");
+    let forward = forward == (direction == "more");
     let writes = writes(&capture, flow, forward);
     if writes.is_empty() {
         let message = "this way of the connection carries no payload".to_owned();

@@ -67,11 +67,11 @@ kinds! {
 /// The traffic of a flow over `transport`.
 pub(super) fn read(
     flow: &Reader<'_>,
+    (kind, table): &(&'static str, Reader<'_>),
     transport: &Transport,
     files: &mut InputFiles<'_>,
 ) -> Result<Traffic, ScenarioError> {
-    let (kind, table) = flow.tagged("traffic")?;
-    let traffic = read_kind(kind, &table, files)?;
+    let traffic = read_kind(kind, table, files)?;
     if traffic.offered().largest_write().is_none() && matches!(transport, Transport::Udp(_)) {
         let message =
             format!("traffic {} needs TCP: nothing would limit the rate of a udp flow", quoted(kind));

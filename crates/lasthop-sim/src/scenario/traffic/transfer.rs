@@ -5,25 +5,27 @@ use std::sync::Arc;
 use lasthop_net::plan::{Size, Traffic, Transfer};
 use lasthop_net::traffic::size::PUBLISHED;
 
+use super::super::declare::table;
 use super::super::diagnostic::ScenarioError;
 use super::super::input_file::InputFiles;
-use super::super::keys::{Key, Kind, TRANSFER, Table, Tagged, Variant};
+use super::super::keys::{Kind, TRANSFER, Table, Tagged, Variant};
 use super::super::reader::Reader;
 
 pub(super) const NAME: &str = "transfer";
 pub(super) const BARE: bool = false;
 
-pub(super) static TABLE: Table = Table {
-    title: "transfer traffic",
-    doc: "A file handed to TCP at the start; its length is drawn for each flow.",
-    groups: &[&[Key::new("size", Kind::Tagged(&LENGTH), "Distribution of lengths.").required_or(
-        "add size = { kind = \"pareto\", mean = \"50 kB\", shape = 1.2 }, or size = \"web-search\"",
-    )]],
-    partial: false,
-};
+table! {
+    /// A file handed to TCP at the start; its length is drawn for each flow.
+    pub(super) static TABLE = "transfer traffic";
+    struct Keys<'n> {
+        /// Distribution of lengths.
+        size: (&'static str, Reader<'n>) = Kind::Tagged(&LENGTH),
+            required_or("add size = { kind = \"pareto\", mean = \"50 kB\", shape = 1.2 }, or size = \"web-search\"");
+    }
+}
 
 pub(super) fn read(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<Traffic, ScenarioError> {
-    let (kind, size) = table.tagged("size")?;
+    let (kind, size) = Keys::read(table)?.size;
     Ok(Traffic::Transfer(Transfer { size: Arc::new(length(kind, &size, files)?) }))
 }
 
@@ -42,59 +44,56 @@ pub(super) static LENGTH: Tagged = Tagged {
     ],
 };
 
-static CONSTANT_LENGTH: Table = Table {
-    title: "constant size",
-    doc: "All alike.",
-    groups: &[&[Key::new("bytes", TRANSFER, "Length of each.").required_or("add bytes = \"500 kB\"")]],
-    partial: false,
-};
+table! {
+    /// All alike.
+    static CONSTANT_LENGTH = "constant size";
+    struct Constant {
+        /// Length of each.
+        bytes: u64 = TRANSFER, required_or("add bytes = \"500 kB\"");
+    }
+}
 
-static EXPONENTIAL_LENGTH: Table = Table {
-    title: "exponential size",
-    doc: "Exponential.",
-    groups: &[&[Key::new("mean", TRANSFER, "Mean length.").required()]],
-    partial: false,
-};
+table! {
+    /// Exponential.
+    static EXPONENTIAL_LENGTH = "exponential size";
+    struct Exponential {
+        /// Mean length.
+        mean: u64 = TRANSFER, required();
+    }
+}
 
-static PARETO_LENGTH: Table = Table {
-    title: "pareto size",
-    doc: "Pareto: few transfers carry most bytes. The shortest has `mean * (shape - 1) / shape`.",
-    groups: &[&[
-        Key::new("mean", TRANSFER, "Mean length.").required(),
-        Key::new("shape", Kind::Number { min: 0.001, max: 1000.0 }, "Tail index, more than 1.")
-            .required_or("add shape = 1.2"),
-    ]],
-    partial: false,
-};
+table! {
+    /// Pareto: few transfers carry most bytes. The shortest has `mean * (shape - 1) / shape`.
+    static PARETO_LENGTH = "pareto size";
+    struct Pareto {
+        /// Mean length.
+        mean: u64 = TRANSFER, required();
+        /// Tail index, more than 1.
+        shape: f64 = Kind::Number { min: 0.001, max: 1000.0 }, required_or("add shape = 1.2");
+    }
+}
 
-static LOG_NORMAL_LENGTH: Table = Table {
-    title: "log-normal size",
-    doc: "Log-normal.",
-    groups: &[&[
-        Key::new("median", TRANSFER, "Median length.").required(),
-        Key::new(
-            "sigma",
-            Kind::Number { min: 0.001, max: 20.0 },
-            "Standard deviation of the natural logarithm.",
-        )
-        .required_or("add sigma = 1.5"),
-    ]],
-    partial: false,
-};
+table! {
+    /// Log-normal.
+    static LOG_NORMAL_LENGTH = "log-normal size";
+    struct LogNormal {
+        /// Median length.
+        median: u64 = TRANSFER, required();
+        /// Standard deviation of the natural logarithm.
+        sigma: f64 = Kind::Number { min: 0.001, max: 20.0 }, required_or("add sigma = 1.5");
+    }
+}
 
-static MEASURED_LENGTH: Table = Table {
-    title: "measured size",
-    doc: "A distribution from a file.",
-    groups: &[&[Key::new(
-        "file",
-        Kind::File,
-        "The file, relative to the scenario file: a length in bytes and the share of transfers that are no longer, \
-         by line, with shares that rise to 1, linear in between; or a length by line, each as likely. # begins a \
-         comment; the first line may be a heading.",
-    )
-    .required_or("add file = \"lengths.txt\"")]],
-    partial: false,
-};
+table! {
+    /// A distribution from a file.
+    static MEASURED_LENGTH = "measured size";
+    struct Measured {
+        /// The file, relative to the scenario file: a length in bytes and the share of transfers that are no longer, by
+        /// line, with shares that rise to 1, linear in between; or a length by line, each as likely. # begins a
+        /// comment; the first line may be a heading.
+        file: String = Kind::File, required_or("add file = \"lengths.txt\"");
+    }
+}
 
 static WEB_SEARCH_LENGTH: Table = Table {
     title: "web-search size",
@@ -118,20 +117,21 @@ pub(super) fn length(
     files: &mut InputFiles<'_>,
 ) -> Result<Size, ScenarioError> {
     Ok(match kind {
-        "constant" => Size::Constant(table.size("bytes")?),
-        "exponential" => Size::Exponential { mean: table.size("mean")? as f64 },
+        "constant" => Size::Constant(Constant::read(table)?.bytes),
+        "exponential" => Size::Exponential { mean: Exponential::read(table)?.mean as f64 },
         "pareto" => {
-            let (mean, shape) = (table.size("mean")? as f64, table.number("shape")?);
+            let Pareto { mean, shape } = Pareto::read(table)?;
             if shape <= 1.0 {
                 let message = format!("a Pareto distribution with shape {shape} has no mean");
                 return Err(table.error("shape", message, "write more than 1, such as 1.2"));
             }
-            Size::Pareto { scale: mean * (shape - 1.0) / shape, shape }
+            Size::Pareto { scale: mean as f64 * (shape - 1.0) / shape, shape }
         }
         "log-normal" => {
-            Size::LogNormal { median: table.size("median")? as f64, sigma: table.number("sigma")? }
+            let LogNormal { median, sigma } = LogNormal::read(table)?;
+            Size::LogNormal { median: median as f64, sigma }
         }
-        "measured" => Size::Measured(files.lengths(table, table.text("file")?)?),
+        "measured" => Size::Measured(files.lengths(table, &Measured::read(table)?.file)?),
         kind => {
             let published = PUBLISHED.iter().find(|(name, _)| *name == kind);
             let (_, points) = published.unwrap_or_else(|| panic!("no reader for lengths `{kind}`"));
