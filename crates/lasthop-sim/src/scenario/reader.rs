@@ -313,7 +313,10 @@ pub(super) fn check<'n>(
             Ok(Checked::Table(Reader::open(source, table, label, node)?))
         }
         (Kind::Tagged(tagged), Value::Map(map)) => variant_table(source, tagged, map, node),
-        (Kind::Tagged(tagged), Value::Text(text)) => bare_variant(source, tagged, node, text),
+        (Kind::Tagged(tagged), Value::Text(text)) => bare_variant(source, tagged, label, node, text),
+        (Kind::Tagged(tagged), Value::Integer(_) | Value::Float(_)) => {
+            Err(plain_value(source, tagged, label, node).unwrap_or_else(wrong_type))
+        }
         (Kind::List(element) | Kind::AnyList(element), Value::List(nodes)) => {
             // One that stands for what a caller leaves out may be empty.
             let is_written = !matches!(node.place, Place::Default);
@@ -497,11 +500,13 @@ fn variant_table<'n>(
 fn bare_variant<'n>(
     source: &'n Source<'n>,
     tagged: &'static Tagged,
+    label: &str,
     node: &'n Node,
     text: &str,
 ) -> Result<Checked<'n>> {
     static NOTHING: Map = Map { entries: Vec::new() };
-    let variant = find_variant(source, tagged, node, text)?;
+    let found = find_variant(source, tagged, node, text);
+    let variant = found.map_err(|unknown| plain_value(source, tagged, label, node).unwrap_or(unknown))?;
     if variant.bare {
         let reader = Reader { source, table: variant.table, place: &node.place, map: &NOTHING };
         return Ok(Checked::Tagged(variant.name, reader));
@@ -514,6 +519,25 @@ fn bare_variant<'n>(
     let message = format!("{} \"{text}\" needs its settings", tagged.title);
     let remedy = format!("write {{ kind = \"{text}\", {} }}", needed.join(", "));
     Err(source.error(&node.place, message, &remedy))
+}
+
+/// The error for a number or a quantity in the place of a table, if one of the kinds has a key that takes it and needs
+/// no other.
+fn plain_value(
+    source: &Source<'_>,
+    tagged: &'static Tagged,
+    label: &str,
+    node: &Node,
+) -> Option<ScenarioError> {
+    let shown = node.value.describe();
+    let written = tagged.variants.iter().find_map(|variant| {
+        let mut needed = variant.table.keys().filter(|key| key.required);
+        let key = needed.next().or_else(|| variant.table.keys().next())?;
+        let is_number = !key.kind.dimensions().is_empty() || matches!(key.kind, Kind::Number { .. });
+        let fits = is_number && needed.next().is_none() && check(source, &key.kind, key.name, node).is_ok();
+        fits.then(|| format!("write {{ kind = \"{}\", {} = {shown} }}", variant.name, key.name))
+    })?;
+    Some(source.error(&node.place, format!("{label} cannot be {shown} alone"), &written))
 }
 
 fn find_variant(
