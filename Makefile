@@ -87,13 +87,13 @@ REAL_PACKETS_OF_PAGES := tests/python/test_documentation.py::test_a_block_with_r
 
 test-python: build ## Tests of the front, with the examples in its docstrings
 	$(call AT,the command and the package)
-	$(BIN)/python -m pytest $(PARALLEL) $(SLOWEST) --ignore=tests/python/test_live.py \
+	$(BIN)/python -m pytest $(PARALLEL) $(SLOWEST) --ignore-glob='tests/python/test_live*.py' \
 	    --ignore=tests/python/test_steer.py --ignore=tests/python/test_intruders.py \
 	    --deselect $(REAL_PACKETS_OF_PAGES) python tests/python
 
 # They wait for real time more than for processors: each has namespaces of its own, and several run side by side.
 LIVE_PARALLEL ?= --numprocesses=6 --dist=worksteal
-LIVE := tests/python/test_live.py tests/python/test_steer.py tests/python/test_intruders.py $(REAL_PACKETS_OF_PAGES)
+LIVE := $(wildcard tests/python/test_live*.py) tests/python/test_steer.py tests/python/test_intruders.py $(REAL_PACKETS_OF_PAGES)
 
 test-live: build ## Tests with real packets; says so where the machine does not let them
 	$(call AT,real packets$(comma) side by side)

@@ -743,7 +743,7 @@ def report_lines(run: Run) -> list[str]:
     """Return in words how a live run kept time, and what it could not pass."""
     report = run.record["live"]
     late = [report[f"late_{name}_s"] for name in ("p50", "p99", "p999", "max")]
-    lines = ["no packet crossed the network"]
+    lines = ["no packet crossed the network (--dry-run shows the addresses of its hosts)"]
     if report["packets"]:
         shown = " / ".join(f"{seconds * 1e3:.3f}" for seconds in late)
         lines = [f"late: {shown} ms (p50 / p99 / p99.9 / largest) of {report['packets']:,} packets"]

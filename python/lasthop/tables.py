@@ -56,6 +56,9 @@ def runs_table(runs: Runs) -> RenderableType:
         interrupted = ", interrupted" if records[0]["live"].get("ended_by") == "interrupted" else ""
         length = f"{time_text(runs[0].duration_s, 4)} emulated, in real time{interrupted}"
     title = Text.assemble((str(scenario), "bold"), f"  {length}, {which}")
+    if "live" in records[0] and not records[0]["live"]["packets"]:
+        # The report of the run says so; tables of zeros would say it less well.
+        return title
     parts: list[RenderableType] = [
         title,
         _totals_table(records),

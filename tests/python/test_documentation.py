@@ -62,7 +62,7 @@ ELSEWHERE = {
     r"192\.0\.2\.1": "needs a server elsewhere; test_steer connects two hosts instead",
     r"(run|compare) quic.toml": "needs a build with stacks; test_stacks runs such flows in one",
     r"--beside": "needs a file that another tool measured; test_measured lays several beside runs",
-    r"script --kernel": "test_live runs each script, again if the machine was busy",
+    r"script --kernel": "test_live_devices runs each script, again if the machine was busy",
     r"--resume lh_": "needs a killed session; test_steer kills one and resumes it",
 }
 

@@ -1,4 +1,4 @@
-"""Scripts from Python and from the command line; `test_live.py` runs them against the kernel."""
+"""Scripts from Python and from the command line; `test_live_devices.py` runs them against the kernel."""
 
 from __future__ import annotations
 

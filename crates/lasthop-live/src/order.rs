@@ -161,8 +161,8 @@ pub struct Told {
     pub bytes_back: Option<u64>,
     /// Bytes of data that its sender sent over the whole run, repetitions included.
     pub payload: u64,
-    /// Whether it counts in Jain's index: what the kernel carries for the scenario does, and of programs each
-    /// connection that had data under way for half of the time in which any had.
+    /// Whether it counts in Jain's index: what the kernel carries for the scenario does, and of programs the larger
+    /// direction of each connection, if it had data under way for half of the time in which any had.
     pub in_jain_index: bool,
     /// Whether headers show what is sent again.
     #[serde(skip)]

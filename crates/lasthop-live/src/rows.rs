@@ -265,7 +265,10 @@ fn sum_up(
                 (flow.goodput_bit_s * scale, flow.throughput_bit_s * scale);
         }
         let busy_s = direction.busy_until(end, connection.is_stream()).seconds();
-        let in_jain_index = is_own || (direction.payload > 0 && busy_s >= whole_s / 2.0);
+        // A request is no rival of its answer.
+        let is_larger =
+            direction.payload > other.payload || (direction.payload == other.payload && row.way == 0);
+        let in_jain_index = is_own || (is_larger && busy_s >= whole_s / 2.0);
         if in_jain_index {
             fair.push(flow.goodput_bit_s);
         }
