@@ -21,7 +21,7 @@ use crate::{Ends, Report, Stack, certificate, entropy};
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 /// What the application hands over at once.
-const PIECE: usize = 64 << 10;
+static PIECE: [u8; 64 << 10] = [0x6c; 64 << 10];
 /// The length of connection ids: a fixed one, so that no header varies.
 pub const ID_BYTES: usize = 8;
 
@@ -99,6 +99,8 @@ pub struct Settings {
     pub congestion: Congestion,
     /// Bytes to transfer; without an end if `None`.
     pub bytes: Option<u64>,
+    /// Whether the ends have met before, so that the first data leaves with the first flight (0-RTT).
+    pub early_data: bool,
     /// Where the secrets of its TLS are told, if somewhere.
     pub secrets: Option<Secrets>,
 }
@@ -139,20 +141,63 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
     let transport = Arc::new(transport);
     let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
     let (client, server) = configurations(&mut receiver, &transport, settings);
+    let server = Arc::new(server);
     let clock = Clock::new();
+    let open = |entropies: (Stream, Stream), bytes| {
+        open(clock, (client.clone(), server.clone()), (ends, entropies), bytes)
+    };
+    if settings.early_data {
+        // They have met before the run: what the one keeps of it stands in the configurations.
+        let (mut one, mut other) = open((sender.branch(), receiver.branch()), 0);
+        meet(&mut one, &mut other, ends.at);
+    }
+    let (one, other) = open((sender, receiver), settings.bytes.unwrap_or(u64::MAX));
+    (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
+}
+
+/// Both ends of a transfer of this length.
+fn open(
+    clock: Clock,
+    (client, server): (ClientConfig, Arc<ServerConfig>),
+    (ends, (mut sender, mut receiver)): (&Ends, (Stream, Stream)),
+    bytes: u64,
+) -> (End, End) {
     let mut opening = Endpoint::new(endpoint(&mut sender), None, true, None);
-    let answering = Endpoint::new(endpoint(&mut receiver), Some(Arc::new(server)), true, None);
+    let answering = Endpoint::new(endpoint(&mut receiver), Some(server), true, None);
     let now = clock.instant(ends.at);
     let opened =
         entropy::lend(&mut sender, || opening.connect(now, client, ends.receiver, certificate::NAME));
-    let left = settings.bytes.unwrap_or(u64::MAX);
-    let mut one = End::new(clock, opening, ends.receiver, sender, Some(left));
+    let mut one = End::new(clock, opening, ends.receiver, sender, Some(bytes));
     match opened {
-        Ok(connection) => one.connection = Some(connection),
+        Ok((handle, mut connection)) => {
+            if connection.has_0rtt() {
+                one.stream = connection.streams().open(Dir::Uni);
+            }
+            one.connection = Some((handle, connection));
+            one.work(ends.at);
+        }
         Err(error) => one.report.closed = Some((ends.at, error.to_string())),
     }
-    let other = End::new(clock, answering, ends.sender, receiver, None);
-    (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
+    (one, End::new(clock, answering, ends.sender, receiver, None))
+}
+
+/// Carries datagrams between two ends, without any time between, until neither has one.
+fn meet(one: &mut End, other: &mut End, now: Time) {
+    let mut datagram = Vec::new();
+    loop {
+        let mut is_idle = true;
+        for is_first in [true, false] {
+            let (from, to) = if is_first { (&mut *one, &mut *other) } else { (&mut *other, &mut *one) };
+            datagram.clear();
+            if let Some(ecn) = from.transmit(now, &mut datagram) {
+                to.receive(now, ecn, &mut datagram);
+                is_idle = false;
+            }
+        }
+        if is_idle {
+            return;
+        }
+    }
 }
 
 fn endpoint(entropy: &mut Stream) -> Arc<EndpointConfig> {
@@ -197,6 +242,11 @@ fn configurations(
     if let Some(secrets) = &settings.secrets {
         client.key_log = Arc::new(secrets.clone());
     }
+    if settings.early_data {
+        client.enable_early_data = true;
+        // RFC 9001 §4.6.1: QUIC allows this or none.
+        server.max_early_data_size = u32::MAX;
+    }
     client.alpn_protocols = vec![b"lasthop".to_vec()];
     server.alpn_protocols.clone_from(&client.alpn_protocols);
     let client = QuicClientConfig::try_from(client).expect("the provider has the suite of Initial packets");
@@ -220,7 +270,8 @@ struct End {
     stream: Option<StreamId>,
     /// What the sending application has not handed over yet; `None` at the receiver.
     left: Option<u64>,
-    piece: Bytes,
+    /// All that it has to hand over.
+    whole: Option<u64>,
     report: Report,
 }
 
@@ -232,7 +283,6 @@ impl End {
         entropy: Stream,
         left: Option<u64>,
     ) -> End {
-        let piece = Bytes::from(vec![0x6c; if left.is_some() { PIECE } else { 0 }]);
         End {
             clock,
             endpoint,
@@ -242,7 +292,7 @@ impl End {
             answers: VecDeque::new(),
             stream: None,
             left,
-            piece,
+            whole: left,
             report: Report::default(),
         }
     }
@@ -265,8 +315,11 @@ impl End {
             match event {
                 Event::Connected => {
                     self.report.connected = Some(now);
-                    if self.left.is_some() {
+                    // Early data that was refused was not read: its stream is gone, and all of it is sent anew.
+                    let is_refused = connection.has_0rtt() && !connection.accepted_0rtt();
+                    if self.left.is_some() && (self.stream.is_none() || is_refused) {
                         self.stream = connection.streams().open(Dir::Uni);
+                        self.left = self.whole;
                     }
                 }
                 Event::ConnectionLost { reason } => {
@@ -281,18 +334,18 @@ impl End {
         }
         let Some(stream) = self.stream else { return };
         match &mut self.left {
-            Some(left) => write(connection, stream, left, &self.piece),
+            Some(left) => write(connection, stream, left),
             None => read(connection, stream, now, &mut self.report),
         }
     }
 }
 
 /// Hands over what the stack takes; the end of the stream behind the last byte.
-fn write(connection: &mut Connection, id: StreamId, left: &mut u64, piece: &Bytes) {
+fn write(connection: &mut Connection, id: StreamId, left: &mut u64) {
     let mut stream = connection.send_stream(id);
     while *left > 0 {
-        let length = (*left).min(piece.len() as u64) as usize;
-        match stream.write_chunks(&mut [piece.slice(..length)]) {
+        let length = (*left).min(PIECE.len() as u64) as usize;
+        match stream.write_chunks(&mut [Bytes::from_static(&PIECE[..length])]) {
             Ok(written) if written.bytes > 0 => *left -= written.bytes as u64,
             _ => return,
         }
@@ -417,5 +470,43 @@ impl Stack for End {
             congestion_events: Some(path.congestion_events),
             ..self.report.clone()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that has forgotten the ends' meeting refuses early data, and the client sends it once more.
+    #[test]
+    fn early_data_that_is_refused_is_sent_anew() {
+        let settings = Settings { early_data: true, ..Settings::default() };
+        let transport = Arc::new(TransportConfig::default());
+        let stream = |name: &str| Stream::new(1, name);
+        let address = |port| std::net::SocketAddr::from(([10, 0, 0, 1], port));
+        let ends = Ends {
+            at: Time(0),
+            sender: address(1),
+            receiver: address(2),
+            longest: 1472,
+            sender_entropy: stream("sender"),
+            receiver_entropy: stream("receiver"),
+        };
+        let (client, server) = configurations(&mut stream("receiver"), &transport, &settings);
+        let (_, forgetful) = configurations(&mut stream("receiver"), &transport, &settings);
+        let (server, forgetful) = (Arc::new(server), Arc::new(forgetful));
+        let clock = Clock::new();
+        let transfer = |server: &Arc<ServerConfig>, name: &str| {
+            let entropies = (stream(name), stream(&format!("{name}, the other")));
+            let (mut one, mut other) =
+                open(clock, (client.clone(), server.clone()), (&ends, entropies), 1000);
+            let is_early = one.stream.is_some();
+            meet(&mut one, &mut other, ends.at);
+            let accepted = one.connection.as_ref().is_some_and(|(_, connection)| connection.accepted_0rtt());
+            (is_early, accepted, other.report.delivered_bytes, other.report.finished.is_some())
+        };
+        assert_eq!(transfer(&server, "first"), (false, false, 1000, true));
+        assert_eq!(transfer(&server, "second"), (true, true, 1000, true));
+        assert_eq!(transfer(&forgetful, "third"), (true, false, 1000, true));
     }
 }

@@ -77,7 +77,9 @@ pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<P
                 Some(controller) => quinn::Congestion::Ours(Ours(controller.clone())),
                 None => quinn::Congestion::by_name(&config.congestion)?,
             };
-            Ok(quinn::pair(&quinn::Settings { congestion, bytes, ..Default::default() }, ends))
+            let early_data = config.early_data;
+            let settings = quinn::Settings { congestion, bytes, early_data, secrets: None };
+            Ok(quinn::pair(&settings, ends))
         }
         "smoltcp" => {
             let congestion = smoltcp::Congestion::by_name(&config.congestion);

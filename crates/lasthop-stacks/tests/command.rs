@@ -41,7 +41,15 @@ fn a_judge_says_how_often_rules_were_checked() {
     assert_eq!(rows("lost is what the thresholds say"), 1, "{text}");
     assert_eq!(rows("datagrams that could not be read"), 0, "{text}");
     assert!(rows("connection 1: after ") > 0, "{text}");
-    let transfer = run(&["scenarios/single-flow.toml", "--judge", "--bytes", "1000", "--connections", "2"]);
+    let transfer = run(&[
+        "scenarios/single-flow.toml",
+        "--judge",
+        "--early-data",
+        "--bytes",
+        "1000",
+        "--connections",
+        "2",
+    ]);
     let text = String::from_utf8(transfer.stdout).unwrap();
     assert_eq!(text.matches("acknowledged within 25 ms").count(), 1, "{text}");
 }

@@ -52,6 +52,28 @@ fn the_handshake_takes_a_round_trip() {
     assert!((Time(40_000_000)..Time(43_000_000)).contains(&connected), "{connected}");
 }
 
+/// Ends that have met before: data leaves with the first datagram, and is there after half a round trip, 20 ms and its
+/// transmission, in place of one and a half. The connection is up when the answer is there, as ever.
+#[test]
+fn early_data_saves_a_round_trip() {
+    let done = |early_data| {
+        let settings = Settings { bytes: Some(1000), early_data, ..Settings::default() };
+        let (mut run, connection) = run(link(), &settings, 1);
+        run.until(after(1));
+        assert_eq!(run.failures(), []);
+        let (sender, receiver) = (run.report(connection.sender), run.report(connection.receiver));
+        assert_eq!(receiver.delivered_bytes, 1000);
+        (sender.connected.unwrap(), receiver.finished.unwrap(), run.times())
+    };
+    let ((up, early, times), (plainly_up, plain, _)) = (done(true), done(false));
+    assert!((Time(20_000_000)..Time(24_000_000)).contains(&early), "{early}");
+    assert!((Time(60_000_000)..Time(67_000_000)).contains(&plain), "{plain}");
+    for up in [up, plainly_up] {
+        assert!((Time(40_000_000)..Time(43_000_000)).contains(&up), "{up}");
+    }
+    assert_eq!(times, done(true).2);
+}
+
 /// Mathis et al. 1997: MSS / RTT * sqrt(3 / 2p). With losses at one in a hundred the queue stays empty: the RTT is
 /// 40 ms and the two transmissions. NewReno of quinn and ours in quinn lie within 15 % of it, over 600 s.
 #[test]
@@ -89,8 +111,11 @@ fn a_hostile_network_is_survived() {
     for seed in 0..20 {
         let link = link().loss(0.05).duplicate(0.05).reorder_within(std::time::Duration::from_millis(10));
         let congestion = CONTROLLERS[seed as usize % 3].clone();
-        let (mut run, connection) =
-            run(link, &Settings { bytes: Some(500_000), ..endless(congestion.clone()) }, seed);
+        let (mut run, connection) = run(
+            link,
+            &Settings { bytes: Some(500_000), early_data: seed % 2 == 0, ..endless(congestion.clone()) },
+            seed,
+        );
         run.network().damage(0.02, 0.02);
         run.until(after(120));
         assert_eq!(run.failures(), [], "seed {seed}");

@@ -15,7 +15,7 @@ fn scenario(transport: &str) -> Scenario {
     let text = format!(
         "duration = \"60 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"server\", \"phone\"]\n\
          links = [{{ from = \"server\", to = \"phone\", rate = \"10 Mbit/s\", delay = \"20 ms\" }}]\n\
-         [[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"{transport}\"\n\
+         [[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = {transport}\n\
          traffic = {{ kind = \"ftp\", bytes = \"{BYTES} B\" }}\n"
     );
     Scenario::parse(&text, Format::Toml, "test", &[]).unwrap()
@@ -35,12 +35,18 @@ fn both(scenario: &Scenario, lasts: Span) -> [Result<Carried, RealError>; 2] {
     })
 }
 
+/// With and without data in the first flight.
 #[test]
 fn a_transfer_arrives_whole() {
-    let scenario = scenario("quinn:cubic");
+    for transport in ["\"quinn:cubic\"", "{ stack = \"quinn\", early_data = true }"] {
+        arrives_whole(&scenario(transport));
+    }
+}
+
+fn arrives_whole(scenario: &Scenario) {
     // A busy machine may need longer; how long it took is nothing to judge.
     for seconds in [2, 10, 40] {
-        let [sent, received] = both(&scenario, Span::from_secs(seconds)).map(Result::unwrap);
+        let [sent, received] = both(scenario, Span::from_secs(seconds)).map(Result::unwrap);
         if received.report.finished.is_none() && seconds < 40 {
             continue;
         }
@@ -56,7 +62,7 @@ fn a_transfer_arrives_whole() {
 
 #[test]
 fn a_flow_of_the_simulator_is_refused() {
-    let [sent, received] = both(&scenario("reno"), Span::from_secs(1));
+    let [sent, received] = both(&scenario("\"reno\""), Span::from_secs(1));
     for end in [sent, received] {
         assert_eq!(end.unwrap_err().to_string(), "flow flow: no stack carries it");
     }

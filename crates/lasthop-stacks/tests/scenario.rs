@@ -113,6 +113,8 @@ fn what_cannot_run_is_refused_with_the_reason() {
     let smoltcp = refused("\"smoltcp:lasthop:veno\"");
     assert!(smoltcp.contains("smoltcp takes no controllers of ours"), "{smoltcp}");
     assert!(smoltcp.contains("choose one of its own: cubic, reno, none"), "{smoltcp}");
+    let early = refused("{ stack = \"smoltcp\", early_data = true }");
+    assert!(early.contains("smoltcp sends no data in its first flight"), "{early}");
     for (rest, expected) in cases {
         let said = table(rest);
         assert!(said.contains(expected), "{rest}: {said}");
@@ -127,6 +129,20 @@ fn a_transfer_ends() {
     let took = flow.completion_s.unwrap();
     assert!((0.95..1.4).contains(&took), "{took} s");
     assert_eq!(flow.reset_s, None);
+}
+
+/// A transfer by ends that have met before completes a round trip earlier, 40 ms and what a flight takes to send, less
+/// the 25 ms for which its last acknowledgement may wait.
+#[test]
+fn early_data_is_a_key() {
+    let took = |early: &str| {
+        let traffic = "traffic = { kind = \"ftp\", bytes = \"2 kB\" }";
+        let text = format!("transport = {{ stack = \"quinn\"{early} }}\n{traffic}");
+        lone(2, "", &text).completion_s.unwrap()
+    };
+    let (plain, early) = (took(""), took(", early_data = true"));
+    assert!((0.015..0.046).contains(&(plain - early)), "{early} s in place of {plain} s");
+    assert_eq!(took(", early_data = false"), plain);
 }
 
 /// Starts and stops are those of other flows: nothing leaves before the one, and little arrives after the other.

@@ -337,6 +337,8 @@ pub struct StackConfig {
     pub congestion: String,
     /// The controller behind that name, if it is one of this project and not the stack's.
     pub controller: Option<ControllerConfig>,
+    /// Whether both ends have met before, so that data leaves with the first flight: 0-RTT.
+    pub early_data: bool,
 }
 
 /// UDP parameters.

@@ -19,6 +19,9 @@ pub(super) const KEY: &str = "stack";
 /// That of its congestion control.
 pub(super) const CONGESTION: &str = "congestion";
 
+/// That of data in the first flight.
+const EARLY_DATA: &str = "early_data";
+
 /// What stands before the name of a controller of this project.
 pub(super) const OURS: &str = "lasthop:";
 
@@ -31,6 +34,8 @@ pub struct Stack {
     pub summary: &'static str,
     /// The names of its own controllers. The first is its default.
     pub congestion: &'static [&'static str],
+    /// Whether it can send data in its first flight, to an end that it has met before.
+    has_early_data: bool,
     /// How it drives a controller of ours, if it can.
     hook: Option<Hook>,
     /// Headers below it: IP and UDP, or none if it writes them itself.
@@ -54,6 +59,7 @@ pub const STACKS: &[Stack] = &[
         name: "quinn",
         summary: "QUIC by quinn, a real stack (Rust), set up by TLS 1.3",
         congestion: &["cubic", "newreno", "bbr"],
+        has_early_data: true,
         hook: Some(QUINN),
         header: 28,
         payload: 1452,
@@ -62,6 +68,7 @@ pub const STACKS: &[Stack] = &[
         name: "smoltcp",
         summary: "TCP by smoltcp, a real stack (Rust) of small devices",
         congestion: &["cubic", "reno", "none"],
+        has_early_data: false,
         hook: None,
         header: 0,
         payload: 1500,
@@ -162,6 +169,13 @@ pub(super) static STACK: Table = Table {
             "Its congestion control, or lasthop: and the name of one of ours, whose parameters may stand beside. \
              Default: that of the stack.",
         ),
+        Key::new(
+            EARLY_DATA,
+            Kind::Switch,
+            "Whether both ends have met before the run, so that data leaves with the first flight (0-RTT; quinn \
+             alone).",
+        )
+        .default("false"),
     ]],
     partial: true,
 };
@@ -202,7 +216,26 @@ pub(super) fn read<'n>(
     let ours = congestion.and_then(|node| ours(node, own));
     let params = ours.map(|controller| controller.params()).unwrap_or_default();
     let extra: Vec<&str> = params.iter().map(|param| param.name).collect();
-    Reader::open_with(source, &STACK, (map, &node.place), &extra)?;
+    let reader = Reader::open_with(source, &STACK, (map, &node.place), &extra)?;
+    let early_data = reader.switch(EARLY_DATA)?;
+    if early_data && !stack.has_early_data {
+        let message = format!("{} sends no data in its first flight", stack.name);
+        return Err(reader.error(EARLY_DATA, message, &format!("leave {EARLY_DATA} out")));
+    }
+    let mut outside = read_congestion(source, stack, congestion, (map, own))?;
+    if let Some(config) = &mut outside.stack {
+        config.early_data = early_data;
+    }
+    Ok(outside)
+}
+
+/// The stack with the congestion control that its table names.
+fn read_congestion(
+    source: &Source<'_>,
+    stack: &Stack,
+    congestion: Option<&Node>,
+    (map, own): (&Map, &[OwnTransport]),
+) -> Result<OutsideConfig, ScenarioError> {
     let Some(congestion) = congestion else { return Ok(config(stack, stack.congestion[0], None)) };
     let Value::Text(name) = &congestion.value else {
         let names = stack.names();
@@ -256,7 +289,12 @@ fn config(stack: &Stack, congestion: &str, controller: Option<ControllerConfig>)
         header: stack.header,
         payload: stack.payload,
         reliable: true,
-        stack: Some(StackConfig { name: stack.name, congestion: congestion.to_owned(), controller }),
+        stack: Some(StackConfig {
+            name: stack.name,
+            congestion: congestion.to_owned(),
+            controller,
+            early_data: false,
+        }),
     }
 }
 

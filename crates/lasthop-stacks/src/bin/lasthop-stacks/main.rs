@@ -23,12 +23,13 @@ lasthop-stacks --table: the tables of docs/reference/stacks.md
   --connections N     how many, all between the same two nodes; 1 unless given
   --from NODE         where they send from; the source of the scenario's first flow unless given
   --to NODE           where they send to; its sink unless given
+  --early-data        the ends have met before: data leaves with the first flight (0-RTT)
   --bytes N           what each transfers; without an end unless given
   --seed N            the seed of the run; that of the scenario unless given
   --judge             hold the connections against RFC 9002: how often each rule was checked and not kept, and when;
                       exit code 1 if a rule that binds (MUST) was not kept
 
-It does not cover traffic of other shapes, 0-RTT, migration and real packets: each connection is one bulk transfer over
+It does not cover traffic of other shapes, migration and real packets: each connection is one bulk transfer over
 one stream, from its handshake on.
 ";
 
@@ -87,8 +88,13 @@ fn order(words: &[String]) -> Result<Order, String> {
             order.scenario.clone_from(word);
             continue;
         }
-        if word == "--judge" {
-            order.judge = true;
+        let switch = match word.as_str() {
+            "--judge" => Some(&mut order.judge),
+            "--early-data" => Some(&mut order.settings.early_data),
+            _ => None,
+        };
+        if let Some(switch) = switch {
+            *switch = true;
             continue;
         }
         let value = words.next().ok_or(format!("{word} needs a value: see --help"))?;
