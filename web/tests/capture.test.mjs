@@ -126,6 +126,20 @@ test("segments, acknowledgements, SACK and window are those of tshark", { skip: 
   }
 });
 
+test("round trips are those of the sender, on whichever side of the queue they were captured", () => {
+  const file = path.join(folder, "queue.toml");
+  writeFileSync(file, PATH.slice(0, PATH.indexOf("[[flows]]")).replace("error", "# error") + '[[flows]]\nsource = "server"\nsink = "client"\ntransport = "cubic"\nstart = "0 s"\n');
+  const [run] = JSON.parse(lasthop("run", file, "--json", "-")).runs;
+  const scenario = new Scenario(readFileSync(file, "utf8"), false, "queue.toml", "[]", "{}");
+  for (const side of ["server", "client"]) {
+    const capture = scenario.capture(1n, side);
+    const rtts = capture.way(0, true).trips.rtt_s.sort();
+    const median = rtts[rtts.length >> 1];
+    assert.ok(Math.abs(median / run.flows[0].rtt_p50_s - 1) < 0.03, `at the ${side}: ${median}, the sender ${run.flows[0].rtt_p50_s}`);
+    capture.free();
+  }
+});
+
 test("a simulation of the very scenario of a capture shows no difference to it", () => {
   const capture = read(files.server);
   const scenario = new Scenario(PATH, false, "path.toml", "[]", "{}");

@@ -373,22 +373,26 @@ fn range(samples: &[Sample]) -> Option<(f64, f64)> {
     Some((all[0], most?))
 }
 
-/// Round trips under load, and what the queue holds at least: on the side where round trips vary more.
-fn queues(path: &mut Path, followed: &[Followed]) {
-    let (mut other, mut samples): (Vec<Sample>, Vec<Sample>) = Default::default();
-    for one in followed {
-        samples.extend(&one.ahead);
-        other.extend(&one.behind);
-    }
+/// Round trips of the side of the place of capture on which they vary more, which has the queue, and in nanoseconds
+/// the least of the other side.
+pub(super) fn loaded(followed: &[Followed]) -> (Vec<Sample>, u64) {
+    let mut samples: Vec<Sample> = followed.iter().flat_map(|one| &one.ahead).copied().collect();
+    let mut other: Vec<Sample> = followed.iter().flat_map(|one| &one.behind).copied().collect();
     let width = |samples: &[Sample]| range(samples).map_or(0.0, |(least, most)| most - least);
     if width(&other) > width(&samples) {
         std::mem::swap(&mut samples, &mut other);
     }
+    let least = other.iter().map(|one| one.rtt_ns).min();
+    (samples, least.unwrap_or(0))
+}
+
+/// Round trips under load, and what the queue holds at least.
+fn queues(path: &mut Path, followed: &[Followed]) {
+    let (samples, other) = loaded(followed);
     let Some((least, most)) = range(&samples) else { return };
-    let other = other.iter().map(|one| one.rtt_ns).min().unwrap_or(0) as f64;
     let mut rtts: Vec<f64> = samples.iter().map(|one| one.rtt_ns as f64).collect();
     rtts.sort_by(f64::total_cmp);
-    let of = |share| (quantile(&rtts, share).unwrap_or(0.0) + other) / 1e9;
+    let of = |share| (quantile(&rtts, share).unwrap_or(0.0) + other as f64) / 1e9;
     path.loaded_rtt = Some([of(0.5), of(0.95), of(1.0)]);
     let waits = most - least;
     if let Some(rate) = path.rate

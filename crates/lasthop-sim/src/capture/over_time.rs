@@ -4,7 +4,8 @@
 //! Round trips are those that the estimate is made of. Places in the stream are counted from its first byte; datagrams
 //! have none, and stand at the bytes that were sent before them.
 
-use super::follow::{Numbers, Sample, follow};
+use super::estimate::loaded;
+use super::follow::{Numbers, follow};
 use super::read::{Capture, Packet, Tcp};
 
 /// Payload: when, its first byte and the one behind its last, and whether later bytes had been seen before.
@@ -50,14 +51,9 @@ impl Way {
             return way;
         }
         way.take_segments(packets(), forward);
-        let followed = follow(packets(), forward);
-        let least = |samples: &[Sample]| samples.iter().map(|one| one.rtt_ns).min();
-        let (ahead, behind) = (least(&followed.ahead), least(&followed.behind));
-        let near_receiver = ahead.zip(behind).is_some_and(|(ahead, behind)| ahead < behind);
-        let (samples, other) =
-            if near_receiver { (followed.behind, ahead) } else { (followed.ahead, behind) };
         // The other side of the place of capture is a part of the path too.
-        way.trips = samples.iter().map(|one| (one.at_ns, one.rtt_ns + other.unwrap_or(0))).collect();
+        let (samples, other) = loaded(&[follow(packets(), forward)]);
+        way.trips = samples.iter().map(|one| (one.at_ns, one.rtt_ns + other)).collect();
         way
     }
 
