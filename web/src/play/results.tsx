@@ -61,7 +61,7 @@ function Held({ state }: { state: State }) {
   const about = seconds < 90 ? `${Math.ceil(seconds / 5) * 5} s` : `${Math.ceil(seconds / 60)} min`;
   return (
     <p class="message note" role="status">
-      A run takes long: the figures are of one seed, without intervals. <button type="button" onClick={() => void run(true)}>Run {seeds} more seeds, about {about}</button>
+      A run takes long: the figures are of one seed, without intervals. <button type="button" onClick={() => void run(true)}>Run {seeds} more {seeds === 1 ? "seed" : "seeds"}, about {about}</button>
     </p>
   );
 }
