@@ -14,6 +14,7 @@ use super::mobile_receiver::MobileReceiver;
 use super::mobility::Mobility;
 use super::reader::Reader;
 use super::receiver_options::ReceiverOptions;
+use super::rtt::is_stale;
 use super::segments::Ranges;
 use super::window::Scale;
 use crate::handoff::HostEvent;
@@ -350,20 +351,15 @@ impl TcpReceiver {
         }
         // A SYN and a FIN take a sequence number each, which SACK blocks cover like data.
         let end = start + u64::from(packet.payload) + syn + u64::from(fin);
+        if self.compression.is_on && syn == 0 && self.can.timestamps && is_stale(packet.stamp, self.echo) {
+            stats.arrive(now, packet, first_sent(packet, extra), false, window);
+            return Some(self.refuse_stale(packet, start, end));
+        }
         // RFC 7323 §4.3; ns-2's rule is the same.
         if start <= self.last_ack && packet.stamp >= self.echo {
             self.echo = packet.stamp;
         }
-        if self.echoes == Echo::Classic {
-            if packet.has(flag::CWR) {
-                self.fed_back = 0;
-            }
-            if packet.has(flag::CE) && std::mem::replace(&mut self.fed_back, flag::ECE) == 0 {
-                self.be_quick(QUICK_MARKS);
-            }
-        } else {
-            self.feed_back_more(packet);
-        }
+        self.feed_back(packet);
         if fin && end > self.next {
             // Of two ends the first is reached.
             self.fin = Some(self.fin.map_or(end - 1, |known| known.min(end - 1)));
@@ -476,7 +472,21 @@ impl TcpReceiver {
         self.offered = offer;
     }
 
-    /// Notes what a packet says of marks, where more than the echo of RFC 3168 is wanted.
+    /// Notes what a packet says of marks.
+    #[inline]
+    fn feed_back(&mut self, packet: &Packet) {
+        if self.echoes != Echo::Classic {
+            return self.feed_back_more(packet);
+        }
+        if packet.has(flag::CWR) {
+            self.fed_back = 0;
+        }
+        if packet.has(flag::CE) && std::mem::replace(&mut self.fed_back, flag::ECE) == 0 {
+            self.be_quick(QUICK_MARKS);
+        }
+    }
+
+    /// The same where more than the echo of RFC 3168 is wanted.
     #[inline(never)]
     fn feed_back_more(&mut self, packet: &Packet) {
         match self.echoes {
@@ -568,6 +578,20 @@ impl TcpReceiver {
         let reader = self.reader.as_ref().filter(|_| !self.frozen && !closes);
         self.update_due = reader.and_then(|reader| reader.due()).map(|due| due.max(now));
         self.note_rare_due();
+    }
+
+    /// Linux throws away what a repair has overtaken: by its timestamp it may be of an older connection
+    /// (`tcp_paws_discard`). An ACK says what is here (`tcp_send_dupack`).
+    #[cold]
+    fn refuse_stale(&mut self, packet: &Packet, start: u64, end: u64) -> Kind {
+        if start < self.next {
+            self.be_quick(QUICK_REPEATS);
+            let held = if self.dsack { self.first_held(start, end) } else { None };
+            self.build_blocks(packet, held);
+        } else {
+            self.repeat_blocks();
+        }
+        Kind::Ack
     }
 
     /// Takes a packet that is neither data nor the beginning or end of it.

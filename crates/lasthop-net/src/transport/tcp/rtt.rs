@@ -6,11 +6,19 @@ use lasthop_core::time::{Span, Time};
 
 use super::config::{RtoConfig, RtoKind};
 
+/// Timestamps of Linux count these nanoseconds.
+const TICK: u64 = 1_000_000;
+
 /// From a timestamp to its return by the clock of timestamps of Linux: whole milliseconds, at least one
 /// (`tcp_ack_update_rtt`, `tcp_rcv_rtt_measure_ts`).
 pub(super) fn ticks_between(echo: Time, now: Time) -> Span {
-    const TICK: u64 = 1_000_000;
     Span::from_millis((now.0 / TICK).saturating_sub(echo.0 / TICK).max(1))
+}
+
+/// Whether a timestamp is older than the `latest` one (RFC 7323 §5.3, R1). Linux lets one tick pass
+/// (`tcp_paws_check`).
+pub(super) fn is_stale(stamp: Time, latest: Time) -> bool {
+    stamp.0 / TICK + 1 < latest.0 / TICK
 }
 
 /// The estimator of one connection.

@@ -504,3 +504,24 @@ fn disorder_is_borne_to_a_threshold() {
     rig.receiver.acknowledge(Kind::Ack, at);
     assert!(rig.data(1).is_some());
 }
+
+/// RFC 7323 §5.3, R1, as Linux has it: a repair of 30 ms has filled the hole, and what was sent at 11 ms comes behind
+/// it. It is thrown away, and an ACK tells what is here; one tick is let pass. What came before is reported as ever.
+#[test]
+fn what_a_repair_has_overtaken_is_thrown_away() {
+    let linux = TcpConfig::preset("sack", Profile::Linux).unwrap();
+    let change =
+        |config: &mut TcpConfig| *config = TcpConfig { delayed_ack: None, timestamps: true, ..linux };
+    let mut rig = Rig::with(change).up_to(5000);
+    let mut sent = |seq, millis| {
+        let stamp = Time::ZERO + Span::from_millis(millis);
+        let packet = Packet { seq, payload: 500, kind: Kind::Data, stamp, ..Packet::default() };
+        rig.take(packet, 60).map(|(ack, blocks)| (ack.seq, blocks)).unwrap()
+    };
+    assert_eq!(sent(5500, 10), (5000, vec![(5500, 6000)]));
+    assert_eq!(sent(5000, 30), (6000, vec![]));
+    assert_eq!(sent(6500, 29), (6000, vec![(6500, 7000)]));
+    assert_eq!(sent(6000, 11), (6000, vec![(6500, 7000)]), "sent before the repair");
+    assert_eq!(sent(5500, 12), (6000, vec![(5500, 6000), (6500, 7000)]));
+    assert_eq!(sent(6000, 50), (7000, vec![]));
+}
