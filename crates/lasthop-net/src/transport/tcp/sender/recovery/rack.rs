@@ -179,6 +179,8 @@ pub(in super::super) struct Rack {
     pub(super) reordering: u32,
     /// The present ACK answers an original while copies are under way.
     waits: bool,
+    /// Where that ACK begins, until its blocks have been looked at.
+    late_from: Option<u64>,
     /// DSACKs that answered copies.
     dsacks: u32,
     pub(super) probing: bool,
@@ -213,6 +215,7 @@ impl Rack {
             repair_from: 0,
             reordering: 0,
             waits: false,
+            late_from: None,
             dsacks: 0,
             probing,
             probe: None,
@@ -685,16 +688,12 @@ impl RecoveryEngine for Rack {
     /// By how many segments the path reorders (`tcp_check_sack_reordering`).
     fn on_late_original(&mut self, tcp: &Connection, ack: u64, waits: bool) {
         self.waits = waits;
-        let reached = match (self.board.sacked_count, self.counting.on) {
-            (0, _) => ack,
-            (_, true) => self.end_of_count(tcp, ack),
-            (_, false) => self.board.sacked.last().map_or(ack, |(start, _)| start),
-        };
-        let degree = reached.saturating_sub(tcp.una).div_ceil(u64::from(tcp.mss)) as u32;
-        if degree > 0 {
-            self.reordering = self.reordering.max(degree.min(MOST_REORDERING));
-            self.clock.reordering_seen = true;
+        if !self.counting.on {
+            self.late_from = Some(tcp.una);
+            return;
         }
+        let reached = if self.board.sacked_count > 0 { self.end_of_count(tcp, ack) } else { ack };
+        self.note_degree(tcp, tcp.una, reached);
     }
 }
 
@@ -733,13 +732,25 @@ impl Rack {
     /// If the present ACK has delivered something late: by how many segments the path reorders.
     #[inline]
     fn note_reordering(&mut self, tcp: &Connection) {
+        if let Some(from) = self.late_from.take() {
+            let reached = self.board.sacked.last().map_or(tcp.una, |(_, end)| end);
+            self.note_degree(tcp, from, reached);
+        }
         if self.clock.late == u64::MAX {
             return;
         }
         let late = std::mem::replace(&mut self.clock.late, u64::MAX);
         let reached = if self.board.sacked_count > 0 { self.clock.highest } else { tcp.una };
-        let degree = reached.saturating_sub(late).div_ceil(u64::from(tcp.mss)) as u32;
-        self.reordering = self.reordering.max(degree.min(MOST_REORDERING));
+        self.note_degree(tcp, late, reached);
+    }
+
+    /// What begins at `from` came when all up to `reached` may have been here.
+    fn note_degree(&mut self, tcp: &Connection, from: u64, reached: u64) {
+        let degree = reached.saturating_sub(from).div_ceil(u64::from(tcp.mss)) as u32;
+        if degree > 0 {
+            self.reordering = self.reordering.max(degree.min(MOST_REORDERING));
+            self.clock.reordering_seen = true;
+        }
     }
 
     /// An ACK that SACKs and does not advance measures the RTT (Linux); if what it reports was sent before the oldest
