@@ -10,7 +10,7 @@ use super::{Action, Connection};
 use crate::transport::codec::Ecn;
 use crate::transport::extra::Extra;
 use crate::transport::tcp::accurate;
-use crate::transport::tcp::rtt::ticks_between;
+use crate::transport::tcp::rtt::{is_stale, ticks_between};
 use crate::transport::wire::Wire;
 
 /// What timestamps of Linux tell of a round trip, and no more than there has been.
@@ -39,6 +39,10 @@ impl Connection {
             if packet.kind == Kind::FinAck {
                 self.send_ack(now, wire);
             }
+            return;
+        }
+        if packet.seq < self.una && self.linux && self.timestamps && is_stale(packet.stamp, self.peer_stamp) {
+            // Others have overtaken it by more than a tick (`tcp_paws_discard`).
             return;
         }
         self.usage.barred = false;

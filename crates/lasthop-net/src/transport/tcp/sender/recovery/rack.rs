@@ -765,7 +765,8 @@ impl Rack {
     }
 
     /// An ACK below `una`: another has overtaken it, and what its SACK blocks report counts (RFC 6675 §4,
-    /// `Update`). With timestamps it is not acceptable (RFC 7323 §5.3, R1).
+    /// `Update`). With timestamps it is not acceptable (RFC 7323 §5.3, R1); Linux lets one tick pass, and sends what
+    /// the window has room for after any: a DSACK may have given it back.
     #[cold]
     fn on_old_ack<W: Wire>(
         &mut self,
@@ -775,18 +776,19 @@ impl Rack {
         now: Time,
         wire: &mut W,
     ) {
-        if sack.is_none() || (tcp.timestamps && packet.stamp < tcp.peer_stamp) || Self::rests(tcp) {
+        let late = !tcp.linux && tcp.timestamps && packet.stamp < tcp.peer_stamp;
+        if sack.is_none() || late || Self::rests(tcp) {
             return;
         }
         let undelivered = self.undelivered(tcp);
         self.note_sacked(tcp, sack, now);
         self.note_reordering(tcp);
-        if self.undelivered(tcp) < undelivered {
-            let found = self.detect_losses(tcp, now, wire);
-            if found {
-                tcp.note_delivered((undelivered - self.undelivered(tcp)) as u32);
-                self.act_on_losses(tcp, false, now, wire);
-            }
+        let news = self.undelivered(tcp) < undelivered;
+        if news && self.detect_losses(tcp, now, wire) {
+            tcp.note_delivered((undelivered - self.undelivered(tcp)) as u32);
+            self.act_on_losses(tcp, false, now, wire);
+        }
+        if news || tcp.linux {
             self.fill(tcp, now, wire);
         }
     }
