@@ -475,7 +475,7 @@ impl RecoveryEngine for Rack {
         }
         self.fill(tcp, now, wire);
         if delivered > 0 {
-            self.arm_probe(tcp, now, wire);
+            self.arm_probe(tcp, advances, now, wire);
         }
     }
 
@@ -511,7 +511,7 @@ impl RecoveryEngine for Rack {
             }
         }
         if tcp.max_sent > before {
-            self.arm_probe(tcp, now, wire);
+            self.arm_probe(tcp, false, now, wire);
         }
     }
 
@@ -914,8 +914,18 @@ impl Rack {
         true
     }
 
-    /// RFC 8985 §7.2: sets the probe timer if a tail may go unanswered.
-    fn arm_probe<W: Wire>(&mut self, tcp: &mut Connection, now: Time, wire: &mut W) {
+    /// When the retransmission timer rings, which the probe comes before. If nothing was acknowledged just now, that is
+    /// to Linux a timeout behind the last transmission of the first segment, unless that is over (`tcp_rto_delta_us`).
+    fn end_of_patience(tcp: &Connection, advances: bool, now: Time) -> Time {
+        if !tcp.linux || advances {
+            return tcp.timer.unwrap_or(Time::MAX);
+        }
+        let first = tcp.segments.first().map(|first| first.last_sent + tcp.rtt.timeout());
+        first.filter(|&due| due > now).unwrap_or(Time::MAX)
+    }
+
+    /// RFC 8985 §7.2: sets the probe timer if a tail may go unanswered. `advances`: something was just acknowledged.
+    fn arm_probe<W: Wire>(&mut self, tcp: &mut Connection, advances: bool, now: Time, wire: &mut W) {
         let outstanding = tcp.segments.len();
         let after_timeout = tcp.una < tcp.timeout_recover;
         let srtt = tcp.rtt.srtt();
@@ -934,7 +944,11 @@ impl Rack {
             wait = wait + LATENESS;
         }
         let due = if tcp.linux { rings(wait, now) } else { now + wait };
-        let due = due.min(tcp.timer.unwrap_or(Time::MAX));
+        let due = due.min(Self::end_of_patience(tcp, advances, now));
+        if tcp.linux && tcp.timer.is_some_and(|timer| timer < due) {
+            // Linux has one timer for both.
+            tcp.set_timer(now, wire);
+        }
         tcp.set_alarm(Alarm::TailProbe, due, wire);
     }
 
