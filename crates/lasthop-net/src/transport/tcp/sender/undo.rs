@@ -71,6 +71,9 @@ pub(super) struct Undo {
     linux: bool,
     before: Option<Before>,
     step: Step,
+    /// Segments that DSACKs have told of, and those that the present one tells of, if our copies explain them.
+    dsacks: u32,
+    heard: u32,
 }
 
 impl Undo {
@@ -78,7 +81,9 @@ impl Undo {
     pub(super) fn new(config: &TcpConfig, linux: bool) -> Option<Box<Undo>> {
         let spurious = config.spurious_in_effect();
         let any = spurious.frto || spurious.eifel || spurious.dsack_undo;
-        any.then(|| Box::new(Undo { config: spurious, linux, before: None, step: Step::Idle }))
+        any.then(|| {
+            Box::new(Undo { config: spurious, linux, before: None, step: Step::Idle, dsacks: 0, heard: 0 })
+        })
     }
 
     /// A segment is sent again.
@@ -97,13 +102,23 @@ impl Undo {
         self.step = Step::Idle;
     }
 
-    /// Counts a DSACK; returns whether all retransmissions have turned out to be needless.
+    /// What DSACKs tell of is counted. Linux ignores one when they tell of more than it has ever sent again: that is
+    /// a copy of the network's (`tcp_dsack_seen`).
+    fn hear(&mut self, (start, end): (u64, u64), copies: u32, mss: u32) {
+        let segments = if self.linux { end.saturating_sub(start).div_ceil(u64::from(mss)) as u32 } else { 1 };
+        self.dsacks = self.dsacks.saturating_add(segments);
+        self.heard = if self.linux && self.dsacks > copies { 0 } else { segments };
+    }
+
+    /// Counts the DSACK that has been heard; returns whether all retransmissions have turned out to be needless.
     fn on_dsack(&mut self, (start, end): (u64, u64)) -> bool {
         let Some(before) = &mut self.before else { return false };
-        if !self.config.dsack_undo || before.unaccounted == 0 || start < before.from || end > before.to {
+        // Linux looks only at where the range ends (`tcp_check_dsack`).
+        let concerns = if self.linux { end > before.from } else { start >= before.from && end <= before.to };
+        if !self.config.dsack_undo || before.unaccounted == 0 || self.heard == 0 || !concerns {
             return false;
         }
-        before.unaccounted -= 1;
+        before.unaccounted = before.unaccounted.saturating_sub(self.heard);
         before.unaccounted == 0
     }
 
@@ -162,6 +177,11 @@ impl Connection {
         }
     }
 
+    /// Whether the DSACK of the present ACK tells of a copy of ours.
+    pub(super) fn hears_of_copy(&self) -> bool {
+        self.undo.as_ref().is_none_or(|undo| undo.heard > 0)
+    }
+
     /// F-RTO has sent new data and retransmits nothing until the next ACK.
     #[inline]
     pub(super) fn awaits_verdict(&self) -> bool {
@@ -178,14 +198,18 @@ impl Connection {
         wire: &mut W,
     ) {
         let Some(undo) = &mut self.undo else { return };
-        let Some(to) = undo.before.as_ref().map(|before| before.to) else { return };
         let ack = packet.seq;
+        let duplicate = sack.and_then(|sack| sack.duplicate(ack));
+        if let Some(duplicate) = duplicate {
+            undo.hear(duplicate, self.copies, self.mss);
+        }
+        let Some(to) = undo.before.as_ref().map(|before| before.to) else { return };
         if self.ecn && packet.has(flag::ECE) {
             // RFC 4015 §3.2: whatever happened, there is congestion.
             undo.forget();
             return;
         }
-        if let Some(duplicate) = sack.and_then(|sack| sack.duplicate(ack))
+        if let Some(duplicate) = duplicate
             && undo.on_dsack(duplicate)
         {
             let early = undo.before.as_ref().is_some_and(|before| before.timeout);

@@ -181,8 +181,6 @@ pub(in super::super) struct Rack {
     waits: bool,
     /// Where that ACK begins, until its blocks have been looked at.
     late_from: Option<u64>,
-    /// DSACKs that answered copies.
-    dsacks: u32,
     pub(super) probing: bool,
     probe: Option<Probe>,
 }
@@ -216,7 +214,6 @@ impl Rack {
             reordering: 0,
             waits: false,
             late_from: None,
-            dsacks: 0,
             probing,
             probe: None,
         }
@@ -421,7 +418,7 @@ impl RecoveryEngine for Rack {
         let advances = ack > tcp.una;
         let undelivered = self.undelivered(tcp);
         let reached = self.clock.highest;
-        let duplicate = sack.and_then(|sack| sack.duplicate(ack));
+        let duplicate = sack.and_then(|sack| sack.duplicate(ack)).filter(|_| tcp.hears_of_copy());
         let sacked_rtt = self.note_sacked(tcp, sack, now);
         let mut rtt = None;
         if advances {
@@ -445,9 +442,8 @@ impl RecoveryEngine for Rack {
         }
         let mut delivered = (undelivered - self.undelivered(tcp)) as u32;
         let news = delivered > 0;
-        if tcp.linux && duplicate.is_some() && self.dsacks < tcp.copies {
+        if tcp.linux && duplicate.is_some() {
             // A copy that was delivered is a delivery.
-            self.dsacks += 1;
             delivered += 1;
             if let Some(sampler) = &mut tcp.sampler {
                 sampler.on_repeated();
