@@ -9,7 +9,12 @@ impl Connection {
     /// ECN echo on an ACK of `ack`, judged before `una` moves (RFC 3168 §6.1.2).
     pub(super) fn on_ecn_echo<E: RecoveryEngine>(&mut self, engine: &mut E, ack: u64, now: Time) {
         // Once per window of data, timeouts included; ns-2 lets a mark cut again after a timeout.
-        if !(self.host.is_new_window(ack) || self.ns2 && self.action == Action::Timeout) {
+        // Linux ends a recovery before it looks at the mark of the ACK that ends it (`tcp_fastretrans_alert`).
+        let ends = self.linux && engine.is_in_recovery(self) && ack >= self.host.recover;
+        if ends {
+            engine.leave_recovery(self);
+        }
+        if !(ends || self.host.is_new_window(ack) || self.ns2 && self.action == Action::Timeout) {
             return;
         }
         if let Some(undo) = &mut self.undo {
