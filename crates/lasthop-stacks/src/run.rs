@@ -1,6 +1,5 @@
 //! Drives stacks over a network: what arrives goes to its end, timers fire, datagrams leave.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use lasthop::{Datagram, Error, HostId, Network, Results, SendError, Time, Wake};
@@ -32,7 +31,8 @@ pub struct Run {
     ends: Vec<End>,
     /// The host of each end.
     hosts: Vec<HostId>,
-    by_address: BTreeMap<SocketAddr, usize>,
+    /// The end of each host of the network, by its number; none of hosts that others have attached.
+    by_host: Vec<Option<usize>>,
     failures: Vec<Failure>,
     /// Ends at which something has happened in this instant.
     touched: Vec<usize>,
@@ -74,7 +74,7 @@ impl Run {
             seed,
             ends: Vec::new(),
             hosts: Vec::new(),
-            by_address: BTreeMap::new(),
+            by_host: Vec::new(),
             failures: Vec::new(),
             touched: Vec::new(),
             buffer: Vec::with_capacity(2048),
@@ -122,7 +122,8 @@ impl Run {
     }
 
     fn add(&mut self, name: &str, host: HostId, ends: (SocketAddr, SocketAddr), stack: Box<dyn Stack>) {
-        self.by_address.insert(ends.0, self.ends.len());
+        self.by_host.resize(host.number() as usize + 1, None);
+        self.by_host[host.number() as usize] = Some(self.ends.len());
         self.ends.push(End::new(name, ends, stack));
         self.hosts.push(host);
         self.touch(self.ends.len() - 1);
@@ -153,9 +154,10 @@ impl Run {
     /// All that arrives at this instant, before any timer.
     fn receive(&mut self) {
         while let Some(arrival) = self.network.recv() {
-            let Some(&number) = self.by_address.get(&arrival.to) else { continue };
+            let Some(&Some(number)) = self.by_host.get(arrival.host.number() as usize) else { continue };
             let end = &mut self.ends[number];
-            if end.failed {
+            // What others send to another port of its host is not for it.
+            if end.failed || end.address != arrival.to {
                 continue;
             }
             let at = arrival.at;

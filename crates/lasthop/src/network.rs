@@ -1,6 +1,6 @@
 //! The network: hosts, datagrams, timers, and the loop that moves time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::datagrams::Store;
 use lasthop_sim::scenario::{Format, Scenario};
 use lasthop_sim::summary::Summary;
+use rustc_hash::FxHashMap;
 
 use crate::fate::{Fate, Kept};
 use crate::timers::Timers;
@@ -190,7 +191,7 @@ pub struct Network {
     hosts: Vec<Host>,
     by_address: BTreeMap<IpAddr, u32>,
     /// Only looked up, never walked through: its order is not that of a run.
-    ways: HashMap<(SocketAddr, SocketAddr), Way>,
+    ways: FxHashMap<(SocketAddr, SocketAddr), Way>,
     store: Store<About>,
     timers: Timers,
     sent: u64,
@@ -272,7 +273,7 @@ impl Network {
             recording,
             hosts: Vec::new(),
             by_address: BTreeMap::new(),
-            ways: HashMap::new(),
+            ways: FxHashMap::default(),
             store: Store::new(&plan),
             plan,
             timers: Timers::default(),

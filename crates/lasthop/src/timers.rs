@@ -5,9 +5,10 @@
 //! on when it comes to the top.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use lasthop_core::time::Time;
+use rustc_hash::FxHashMap;
 
 /// When a timer fires, and how many had been set before it.
 type Key = (Time, u64);
@@ -24,7 +25,7 @@ pub(crate) struct Timers {
     /// Key, host, token; one that is not the queued key of its timer was replaced.
     heap: BinaryHeap<Reverse<(Key, u32, u64)>>,
     /// Only looked up.
-    armed: HashMap<(u32, u64), Armed>,
+    armed: FxHashMap<(u32, u64), Armed>,
     order: u64,
 }
 
