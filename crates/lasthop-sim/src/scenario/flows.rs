@@ -150,8 +150,7 @@ pub(super) fn read<'n>(
         .map(|flow| ends((&flow.table, &flow.keys), run.network, &numbers))
         .collect::<Result<_>>()?;
     let mut paths = Paths::new(run.network);
-    let mut free = free_pairs(&ends, run.network);
-    let mut free_back = free_pairs(&ends, run.network);
+    let mut free = [free_pairs(&ends, run.network), free_pairs(&ends, run.network)];
 
     let mut flows: Vec<FlowPlan> = Vec::with_capacity(tables.iter().map(|flow| flow.count).sum());
     let mut names = BTreeSet::new();
@@ -162,18 +161,7 @@ pub(super) fn read<'n>(
     for (entry, (flow, ends)) in tables.iter_mut().zip(ends).enumerate() {
         let (table, keys) = (&flow.table, &flow.keys);
         let (transport, traffic) = offers((table, keys), shared, files)?;
-        let hosts = match ends {
-            Ends::Nodes(source, sink) => vec![(source, sink)],
-            Ends::NextPair { reverse } => {
-                let free = if reverse && run.network.both_ways { &mut free_back } else { &mut free };
-                let mut next = || {
-                    let pair = free.next().ok_or_else(|| no_free_pair(table, run.network, wanted))?;
-                    let (source, sink) = (pair, run.network.sink(pair));
-                    Ok(if reverse { (sink, source) } else { (source, sink) })
-                };
-                (0..flow.hosts).map(|_| next()).collect::<Result<_>>()?
-            }
-        };
+        let hosts = hosts(table, (ends, flow.hosts, wanted), run.network, &mut free)?;
         check_path(table, &transport, &traffic, hosts[0], &paths)?;
         check_lengths(keys, draws, entry)?;
         flow.delays.extend(keys.delay);
@@ -248,6 +236,27 @@ pub(super) fn read<'n>(
     run.realtime.check(&flows)?;
     connect(tables, &mut flows, &mut names)?;
     Ok(flows)
+}
+
+/// Between which hosts the flows of a table run: `pairs` that are the next ones `free`, of `wanted` by all tables. Pairs
+/// that carry flows both ways are free once for each.
+fn hosts(
+    table: &Reader<'_>,
+    (ends, pairs, wanted): (Ends, usize, usize),
+    network: &Network,
+    free: &mut [impl Iterator<Item = usize>; 2],
+) -> Result<Vec<(usize, usize)>> {
+    let reverse = match ends {
+        Ends::Nodes(source, sink) => return Ok(vec![(source, sink)]),
+        Ends::NextPair { reverse } => reverse,
+    };
+    let free = &mut free[usize::from(reverse && network.both_ways)];
+    let mut next = || {
+        let pair = free.next().ok_or_else(|| no_free_pair(table, network, wanted))?;
+        let (source, sink) = (pair, network.sink(pair));
+        Ok(if reverse { (sink, source) } else { (source, sink) })
+    };
+    (0..pairs).map(|_| next()).collect()
 }
 
 fn take_name(table: &Reader<'_>, name: &str, names: &mut BTreeSet<String>) -> Result<()> {

@@ -313,10 +313,7 @@ pub(super) fn check<'n>(
             Ok(Checked::Table(Reader::open(source, table, label, node)?))
         }
         (Kind::Tagged(tagged), Value::Map(map)) => variant_table(source, tagged, map, node),
-        (Kind::Tagged(tagged), Value::Text(text)) => bare_variant(source, tagged, label, node, text),
-        (Kind::Tagged(tagged), Value::Integer(_) | Value::Float(_)) => {
-            Err(plain_value(source, tagged, label, node).unwrap_or_else(wrong_type))
-        }
+        (Kind::Tagged(tagged), _) => bare_variant(source, tagged, label, node),
         (Kind::List(element) | Kind::AnyList(element), Value::List(nodes)) => {
             // One that stands for what a caller leaves out may be empty.
             let is_written = !matches!(node.place, Place::Default);
@@ -502,11 +499,13 @@ fn bare_variant<'n>(
     tagged: &'static Tagged,
     label: &str,
     node: &'n Node,
-    text: &str,
 ) -> Result<Checked<'n>> {
     static NOTHING: Map = Map { entries: Vec::new() };
-    let found = find_variant(source, tagged, node, text);
-    let variant = found.map_err(|unknown| plain_value(source, tagged, label, node).unwrap_or(unknown))?;
+    let alone = || plain_value(source, tagged, label, node);
+    let Value::Text(text) = &node.value else {
+        return Err(alone().unwrap_or_else(|| wrong_type(source, &Kind::Tagged(tagged), label, node)));
+    };
+    let variant = find_variant(source, tagged, node, text).map_err(|unknown| alone().unwrap_or(unknown))?;
     if variant.bare {
         let reader = Reader { source, table: variant.table, place: &node.place, map: &NOTHING };
         return Ok(Checked::Tagged(variant.name, reader));
