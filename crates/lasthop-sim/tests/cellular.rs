@@ -375,3 +375,84 @@ fn without_forwarding_what_waits_is_lost() {
     let run = scene.between("u1", "server", FLOOD).run(1, SUMMARY);
     assert_eq!(run.summary.flows[0].packets_lost["route-changed"], 0);
 }
+
+/// Waits in ms for a TTI of datagrams of 972 B to the only user of a cell, one every `every` ms.
+fn waits(drx: &str, every: f64, duration: &str) -> Vec<f64> {
+    let rate = 972.0 * 8.0 / every;
+    let udp = format!(
+        "transport = \"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate} kbit/s\", packet = \"972 B\" }}"
+    );
+    let scene = cell(duration, &format!("drx = {drx}"), &["15"]).between("server", "u1", &udp);
+    let run = scene.run(1, TRACE);
+    let radio = hops(&run).iter().filter(|hop| hop.direction == 2);
+    radio.filter_map(|hop| Some((hop.transmitted?.0 - hop.enqueued.0) as f64 / 1e6)).collect()
+}
+
+/// A lone packet comes at any time of a cycle of C TTIs, of which N are on: it waits half a TTI for the next one, and
+/// where that is none of those, 1 to C - N TTIs more, so (C - N)(C - N + 1) / (2 C) on average. In short TTIs that is
+/// (cycle - on)^2 / (2 cycle). The timer of inactivity does not matter to a lone packet.
+#[test]
+fn a_lone_packet_waits_for_the_on_duration() {
+    for (cycle, on, inactivity) in [(40, 10, 0), (160, 80, 0), (320, 10, 0), (320, 10, 100)] {
+        let drx = format!("{{ cycle = \"{cycle} ms\", on = \"{on} ms\", inactivity = \"{inactivity} ms\" }}");
+        let found = waits(&drx, 997.31, "3000 s");
+        let mean = found.iter().sum::<f64>() / found.len() as f64;
+        let off = f64::from(cycle - on);
+        near(mean, 0.5 + off * (off + 1.0) / f64::from(2 * cycle), 0.01);
+        let most = found.iter().copied().fold(0.0, f64::max);
+        assert!(most <= off + 1.0 && most > off - 1.0, "{most}");
+    }
+    // A quarter of the TTI: 0.125 ms in place of half a millisecond, and a TTI in place of which there was one of 1 ms.
+    let found = waits("{ cycle = \"320 ms\", inactivity = \"0 ms\" }\ntti = \"0.25 ms\"", 997.31, "3000 s");
+    near(found.iter().sum::<f64>() / found.len() as f64, 310.0 * 310.0 / 640.0 + 0.25, 0.01);
+}
+
+/// Packets that follow within the inactivity timer keep the user awake: only the first one may wait.
+#[test]
+fn inactivity_keeps_a_user_awake() {
+    let found = waits("{ cycle = \"320 ms\", inactivity = \"100 ms\" }", 99.0, "60 s");
+    assert!(found[1..].iter().all(|&wait| wait <= 1.0), "{found:?}");
+    // One TTI of the timer less than the packets need: each waits for an on-duration, unless it comes in one.
+    let found = waits("{ cycle = \"320 ms\", inactivity = \"97 ms\" }", 99.0, "60 s");
+    let asleep = found.iter().filter(|&&wait| wait > 1.0).count();
+    assert!(asleep > found.len() / 3, "{asleep} of {}", found.len());
+    // What is saturated never sleeps.
+    let run = flooded(cell("11 s", "drx = { cycle = \"320 ms\", inactivity = \"1 ms\" }", &["15"]), 1);
+    near(throughputs(&run)[0], 33.328e6, 0.001);
+}
+
+/// A datagram down at 101.012 ms, in a cycle of 320 ms, would wait until 320 ms. One up at 115 ms asks at 120 ms: from
+/// then on the user listens, and gets it at once. The timer runs from the TTIs with something new, 120 and 124 ms: one
+/// that comes at 133.012 ms is in time, one at 137.012 ms waits for the next on-duration.
+#[test]
+fn the_uplink_wakes_the_downlink() {
+    let one = |from: &str, to: &str, at: u32| {
+        format!(
+            "source = \"{from}\"\nsink = \"{to}\"\nstart = \"{at} ms\"\nstop = \"{} ms\"\ntransport = \"udp\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"8 kbit/s\", packet = \"1472 B\" }}",
+            at + 1
+        )
+    };
+    let drx = "drx = { cycle = \"320 ms\", inactivity = \"10 ms\" }";
+    let sent = |second: u32, wakes: bool| {
+        let scene = cell("1.5 s", drx, &["15"]).flow(&one("server", "u1", 100));
+        let scene = scene.flow(&one("server", "u1", second));
+        let scene = if wakes { scene.flow(&one("u1", "server", 115)) } else { scene };
+        let run = run_both_ways(scene.text(), 1);
+        let radio = hops(&run).iter().filter(|hop| hop.direction == 2);
+        radio.map(|hop| hop.transmitted.unwrap().0 as f64 / 1e6).map(f64::floor).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(132, false), [320.0, 320.0]);
+    assert_eq!(sent(132, true), [120.0, 134.0]);
+    assert_eq!(sent(136, true), [120.0, 320.0]);
+}
+
+/// A thousand seconds with a packet each ten, to users that sleep: neither their cycles nor their TTIs are events.
+#[test]
+fn a_sleeping_cell_costs_nothing() {
+    let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"800 bit/s\", packet = \"1000 B\" }";
+    let run = cell("1000 s", "drx = { cycle = \"40 ms\" }", &["15"; 20])
+        .between("server", "u1", udp)
+        .run(1, SUMMARY);
+    assert!(run.summary.events < 1000, "{}", run.summary.events);
+}

@@ -817,11 +817,12 @@ fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
                 "{ kind = \"acknowledged\", status_prohibit = \"0 ms\", poll_pdus = 1, most_retransmissions = 2 }",
             ]),
             1u32..12,
+            prop::option::of((2u32..60, 1u32..30, 0u32..20)),
         ),
     );
     let wire = plain_link(500, 50_000, Grain::Fine);
     (wire, cell, prop::collection::vec(user, 4), prop::collection::vec(one_flow, 1..=6))
-        .prop_map(|(wire, (scheduler, queue, (blocks, tti), times, (errors, rlc, harq)), users, flows)| {
+        .prop_map(|(wire, (scheduler, queue, (blocks, tti), times, (errors, rlc, harq, drx)), users, flows)| {
             let users = users.into_iter().zip(0..).map(|((start, change, journey), number)| {
                 let journey = journey.map_or_else(String::new, |(every, interruption, forwarding)| {
                     format!(
@@ -835,6 +836,11 @@ fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
             });
             let users = users.collect::<Vec<_>>().join(", ");
             let (interval, delay, request, grant) = times;
+            // In TTIs.
+            let drx = drx.map_or_else(String::new, |(cycle, on, inactivity)| {
+                let [cycle, on, inactivity] = [cycle.max(on + 1), on, inactivity].map(|ttis| ttis * tti);
+                format!("drx = {{ cycle = \"{cycle} us\", on = \"{on} us\", inactivity = \"{inactivity} us\" }}")
+            });
             let mut text = format!(
                 "[topology]\nkind = \"graph\"\nnodes = [\"server\", \"base\", \"h0\", \"h1\", \"h2\", \"h3\"]\n\
                  [[topology.links]]\nfrom = \"server\"\nto = \"base\"\n{}\n\
@@ -842,7 +848,7 @@ fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
                  queue = {queue}\nresource_blocks = {blocks}\ntti = \"{tti} us\"\n\
                  report_interval = \"{interval} ms\"\nreport_delay = \"{delay} ms\"\n\
                  request_interval = \"{request} ms\"\ngrant_delay = \"{grant} ms\"\n\
-                 block_errors = {errors}\nrlc = {rlc}\nharq_delay = \"{harq} ms\"\n",
+                 block_errors = {errors}\nrlc = {rlc}\nharq_delay = \"{harq} ms\"\n{drx}\n",
                 wire.join("\n")
             );
             for (number, (flow, host, upward)) in flows.into_iter().enumerate() {

@@ -115,11 +115,13 @@ pub(crate) struct Move {
     pub(crate) hop: u32,
 }
 
-/// What one agent hands to the next of its kind.
+/// What one device hands to another.
 #[derive(Clone, Debug)]
 pub(crate) enum Handed {
     Snoop(Box<snoop::Handed>),
     Wtcp(Box<wtcp::Handed>),
+    /// The uplink of a user of a cell, which stands in place of the flow, to its downlink.
+    Heard(cellular::Heard),
 }
 
 /// A packet's crossing of a link, for the trace and the fingerprint.
@@ -155,7 +157,7 @@ pub(crate) enum Effect {
     Frame { record: Box<FrameRecord>, parcel: Option<Parcel>, direction: DirectionId },
     /// The packet has reached its end here: it was meant for the device.
     Absorb { parcel: Parcel },
-    /// Another device takes over what this one stores about a flow at `at`.
+    /// Another device takes over what this one stores about a flow at `at`, or learns something of it.
     Hand { to: DeviceId, flow: u32, handed: Handed, at: Time },
     /// The packet is still in the device when the run ends.
     Keep { parcel: Parcel, crossing: Option<Crossing> },
@@ -369,6 +371,7 @@ impl Device {
         match (self, handed) {
             (Device::Snoop(snoop), Handed::Snoop(handed)) => snoop.take_over(flow, *handed, cx),
             (Device::Wtcp(wtcp), Handed::Wtcp(handed)) => wtcp.take_over(flow, *handed, cx),
+            (Device::Cellular(cell), Handed::Heard(heard)) => cell.hear(flow, heard, cx),
             _ => {}
         }
     }

@@ -224,13 +224,18 @@ impl Network {
                 self.head_ports[direction as usize] = port;
             }
         }
+        let mut downlink = NONE;
         for (cell, upwards) in plan.cellular.iter().flat_map(|cell| [(cell, false), (cell, true)]) {
-            let device = Cellular::new(cell, &plan.links, upwards, seed);
+            let mut device = Cellular::new(cell, &plan.links, upwards, seed);
+            if upwards && cell.drx.is_some() {
+                device.wakes(downlink);
+            }
             let served: Vec<DirectionId> = device.directions().collect();
             let ports = served.len() as u32;
             let name = format!("{} of cell {}", if upwards { "uplink" } else { "downlink" }, cell.name);
             let device = (Device::Cellular(Box::new(device)), name.as_str());
             let device = self.add_device(&mut wiring, device, ports, NOWHERE);
+            downlink = device;
             for (direction, port) in served.into_iter().zip(wiring.first_ports[device as usize]..) {
                 self.heads[direction as usize] = device;
                 self.head_ports[direction as usize] = port;

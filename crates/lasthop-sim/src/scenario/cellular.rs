@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::cellular::{
-    Acknowledged, BEST_CQI, CellularPlan, CellularUser, CqiTrack, Grid, Handovers, Harq, Reports, Requests,
-    RlcPlan, Sharing,
+    Acknowledged, BEST_CQI, CellularPlan, CellularUser, CqiTrack, Drx, Grid, Handovers, Harq, Reports,
+    Requests, RlcPlan, Sharing,
 };
 use lasthop_net::plan::{Direction, LinkPlan};
 
+use super::declare::table;
 use super::diagnostic::{ScenarioError, quoted};
 use super::keys::{ANY_TIME, Key, Kind, LARGEST_PACKET, MOST_STATIONS, SOME_TIME, Table, Tagged, Variant};
 use super::link::LinkReader;
@@ -121,6 +122,7 @@ pub(super) static CELLULAR: Table = Table {
             "Headers with each packet: PDCP 2 B, length in RLC 2 B.",
         )
         .default("\"4 B\""),
+        Key::new("drx", Kind::Table(&DRX), "How the users sleep while nothing is sent. Default: they listen always."),
         Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets of each user and direction.")
             .default("{ kind = \"drop-tail\", limit = \"1 MB\" }"),
         Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
@@ -133,6 +135,24 @@ pub(super) static CELLULAR: Table = Table {
     ]],
     partial: false,
 };
+
+table! {
+    /// Discontinuous reception: a user that sleeps gets nothing new before its next on-duration. What it sends itself
+    /// wakes it at once.
+    static DRX = "DRX";
+    struct DrxKeys {
+        /// From the start of one on-duration to the next, rounded up to TTIs. Those of the users are spread evenly
+        /// over it.
+        cycle: Span = A_CYCLE, required_or("add cycle = \"160 ms\"");
+        /// How long a user listens at the start of each cycle, rounded up to TTIs; shorter than the cycle.
+        on: Span = A_CYCLE, default("\"10 ms\"");
+        /// How long it listens on after a TTI with something new for it or from it, rounded up to TTIs.
+        inactivity: Span = ANY_TIME, default("\"100 ms\"");
+    }
+}
+
+/// The longest cycle of TS 38.331.
+const A_CYCLE: Kind = Kind::Duration { min: Span::from_nanos(1), max: Span::from_millis(10_240) };
 
 static RLC: Tagged = Tagged {
     title: "RLC",
@@ -347,9 +367,24 @@ fn radio(table: &Reader<'_>, name: String) -> Result<CellularPlan> {
         },
         rlc: rlc(table)?,
         requests: (interval > Span::ZERO).then_some(Requests { interval, delay }),
+        drx: match table.given("drx")? {
+            Some(Checked::Table(table)) => Some(drx(&table, tti)?),
+            _ => None,
+        },
         block_header: table.size("block_header")? as u32,
         packet_header: table.size("packet_header")? as u32,
     })
+}
+
+fn drx(table: &Reader<'_>, tti: Span) -> Result<Drx> {
+    let keys = DrxKeys::read(table)?;
+    let ttis = |span: Span| span.0.div_ceil(tti.0);
+    let drx = Drx { cycle: ttis(keys.cycle), on: ttis(keys.on), inactivity: ttis(keys.inactivity) };
+    if drx.on >= drx.cycle {
+        let message = format!("an on-duration of {} fills the cycle of {}", keys.on, keys.cycle);
+        return Err(table.error("on", message, "write a longer cycle, or leave out drx"));
+    }
+    Ok(drx)
 }
 
 fn probability(item: &Item<'_>) -> Option<f64> {

@@ -6,6 +6,7 @@ use lasthop_core::packet::Cause;
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
+use super::drx::Sleeper;
 use super::handover::{Handovers, Journey};
 use super::harq::{Block, Outcome};
 use super::plan::{CellularPlan, CqiTrack, Requests};
@@ -66,6 +67,8 @@ pub(super) struct Bearer {
     pub(super) cqi: u8,
     /// It may send from then on.
     pub(super) granted: Time,
+    /// When its user listens, if it sleeps; downwards only.
+    pub(super) sleeper: Option<Sleeper>,
     /// Its handovers, if there are any, and until when the last one interrupts it.
     journey: Option<Journey>,
     away_until: Time,
@@ -98,6 +101,7 @@ impl Bearer {
             track,
             cqi: 0,
             granted: Time::ZERO,
+            sleeper: None,
             journey: None,
             away_until: Time::ZERO,
             requests: None,
@@ -121,14 +125,21 @@ impl Bearer {
         self.journey = Some(Journey::new(plan));
     }
 
-    /// Something has come into the empty queue: it asks at the next opportunity.
-    pub(super) fn request(&mut self, now: Time, window: &Window) {
-        let Some((requests, shift)) = self.requests else { return };
+    /// The first TTI from the one at `tti` on in which its user listens.
+    pub(super) fn listens_from(&self, tti: Time) -> Time {
+        self.sleeper.as_ref().map_or(tti, |sleeper| sleeper.listens_from(tti))
+    }
+
+    /// Something has come into the empty queue: it asks at the next opportunity. When that is, and when room is
+    /// granted; `None` if it need not ask.
+    pub(super) fn request(&mut self, now: Time, window: &Window) -> Option<(Time, Time)> {
+        let (requests, shift) = self.requests?;
         let now = now.max(self.away_until);
         let since = (now + requests.interval).0 - shift.0;
         let opportunity = Time(now.0 + requests.interval.0 - since % requests.interval.0);
         self.granted = opportunity + requests.delay;
         self.stats.requests += u64::from(window.contains(now));
+        Some((opportunity, self.granted))
     }
 
     /// Bytes that are to be sent, `header` with each packet; without those of blocks that are sent again as they are.
@@ -248,6 +259,10 @@ impl Bearer {
         let keeps = upwards || journey.forwards();
         let Some(end) = journey.begin(now) else { return };
         (self.away_until, self.granted) = (end, self.granted.max(end));
+        // Random access is something new: the user listens afterwards.
+        if let Some(sleeper) = &mut self.sleeper {
+            sleeper.note_activity(Time(end.0 - 1));
+        }
         self.blocks.fill(None);
         self.outstanding = 0;
         self.begun = None;

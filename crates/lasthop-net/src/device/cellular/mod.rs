@@ -12,6 +12,8 @@
 //! *Uplink.* A user whose queue was empty asks at its next opportunity and may send when the grant has come. While it
 //! has something to send, the base station knows how much.
 //!
+//! *Sleep.* A user may sleep between its on-durations (`drx.rs`); then the downlink sends it nothing new.
+//!
 //! *Stands* in place of the heads of its links: one device for each direction of a cell. A TTI without anything to send
 //! costs no event.
 //!
@@ -21,17 +23,19 @@
 //! does a STATUS of RLC, which is never lost. A block carries one PDU of RLC or a part of one.
 //!
 //! *Validation:* sizes by hand; a saturated user against size by TTI, two users against their shares; delays of HARQ
-//! against their sum, losses and repairs of RLC by hand; the ledger over random cells (`tests/cellular.rs`); delays,
-//! throughput and shares beside ns-3 (`docs/reference/validation-cellular.md`).
+//! against their sum, losses and repairs of RLC by hand; waits for an on-duration against their mean; the ledger over
+//! random cells (`tests/cellular.rs`); delays, throughput and shares beside ns-3
+//! (`docs/reference/validation-cellular.md`).
 //!
 //! *Handover.* A user may go to another cell, which it finds as it left the old one (`handover.rs`).
 //!
-//! *Limitations:* no DRX; what RLC gives up is lost without a new connection.
+//! *Limitations:* what RLC gives up is lost without a new connection.
 //!
 //! *References:* TS 36.213, table 7.2.3-1; TS 36.321, section 5.4; TS 36.322.
 
 mod bearer;
 mod channel;
+mod drx;
 mod handover;
 mod harq;
 pub mod plan;
@@ -43,15 +47,25 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 
 use super::queued::{join, keep_waiting};
-use super::{Cx, Element, Parcel, arq};
+use super::{Cx, DeviceId, Effect, Element, Handed, Parcel, arq};
 use crate::measure::Window;
 use crate::plan::LinkPlan;
 use crate::queue::KnownFlows;
 use crate::routing::DirectionId;
 use bearer::{Bearer, Place};
+use drx::Sleeper;
 use plan::CellularPlan;
 use rlc::Carried;
 use scheduler::{Candidate, Scheduler};
+
+/// What the uplink of a user tells its downlink, which listens then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Heard {
+    /// Something new is sent in the present TTI.
+    Activity,
+    /// It asks for room at `at`, and may send at `granted`.
+    Request { at: Time, granted: Time },
+}
 
 /// One direction of a cell.
 #[derive(Clone, Debug)]
@@ -67,6 +81,8 @@ pub(crate) struct Cellular {
     leaves_at: Time,
     /// From the users to the base station.
     upwards: bool,
+    /// The downlink, if this is the uplink and users may sleep.
+    downlink: Option<DeviceId>,
     /// Those who can use the present TTI.
     candidates: Vec<Candidate>,
     /// What was decoded of the present TTI, by user, and when that ends.
@@ -102,6 +118,7 @@ impl Cellular {
             timer,
             leaves_at,
             upwards,
+            downlink: None,
             candidates,
             decoded,
             decoded_at,
@@ -112,12 +129,40 @@ impl Cellular {
                 bearer.ask(requests, Span(requests.interval.0 / users * index));
             }
         }
+        if let Some(drx) = cell.plan.drx.filter(|_| !upwards) {
+            let (tti, users) = (cell.plan.tti, cell.bearers.len() as u64);
+            for (bearer, index) in cell.bearers.iter_mut().zip(0..) {
+                bearer.sleeper = Some(Sleeper::new(drx, tti, (index, users)));
+            }
+        }
         cell
     }
 
     /// The direction of each port.
     pub(crate) fn directions(&self) -> impl Iterator<Item = DirectionId> {
         self.bearers.iter().map(|bearer| bearer.direction)
+    }
+
+    /// This is the uplink of users that sleep, and this their downlink.
+    pub(crate) fn wakes(&mut self, downlink: DeviceId) {
+        self.downlink = Some(downlink);
+    }
+
+    /// The uplink of `user` tells that it listens. That counts from the next TTI on: this one may have been served.
+    pub(crate) fn hear(&mut self, user: u32, heard: Heard, cx: &mut Cx<'_>) {
+        let next = self.next_tti(cx.now);
+        let bearer = &mut self.bearers[user as usize];
+        let Some(sleeper) = &mut bearer.sleeper else { return };
+        match heard {
+            Heard::Activity => sleeper.note_activity(cx.now),
+            Heard::Request { at, granted } => sleeper.note_request(cx.now, at, granted),
+        }
+        if bearer.backlog(self.plan.packet_header) > 0 {
+            let from = bearer.granted.max(next);
+            let first = self.bearers[user as usize].listens_from(self.tti_from(from));
+            self.due = self.due.min(first);
+            cx.wake(self.next());
+        }
     }
 
     /// See [`Waiting::know_flows`](crate::queue::Waiting::know_flows).
@@ -155,7 +200,10 @@ impl Cellular {
                 (free, repeats) = (free - sent.resource_blocks, true);
                 continue;
             }
-            if bearer.backlog(plan.packet_header) == 0 || bearer.granted > now {
+            if bearer.backlog(plan.packet_header) == 0
+                || bearer.granted > now
+                || bearer.listens_from(now) > now
+            {
                 continue;
             }
             bearer.cqi = plan.reports.known(&bearer.track, now);
@@ -178,6 +226,13 @@ impl Cellular {
             let place = Place { start: now + offset, full: candidate.rate };
             let Some(sent) = bearer.send(bits / 8, place, (&plan, taken), cx) else { continue };
             self.decoded.extend(sent.decoded.map(|carried| (candidate.user, carried)));
+            if let Some(sleeper) = &mut bearer.sleeper {
+                sleeper.note_activity(now);
+            }
+            if let Some(to) = self.downlink {
+                let handed = Handed::Heard(Heard::Activity);
+                cx.effects.push(Effect::Hand { to, flow: candidate.user, handed, at: now });
+            }
             self.scheduler.served(candidate.user, bits, first);
             (free, first) = (free - taken, false);
         }
@@ -257,9 +312,9 @@ impl Cellular {
                 continue;
             }
             let from = if bearer.granted > now { bearer.granted } else { now + Span(1) };
-            let waits = !sent && bearer.granted <= now;
+            let waits = !sent && bearer.granted <= now && bearer.listens_from(now) == now;
             let from = if waits { from.max(plan.reports.next(now)) } else { from };
-            due = due.min(self.tti_from(from));
+            due = due.min(bearer.listens_from(self.tti_from(from)));
         }
         due
     }
@@ -276,13 +331,18 @@ impl Element for Cellular {
         {
             let waiting = bearer.waiting.packets();
             if waiting == 1 && bearer.has_nothing_begun() {
-                bearer.request(now, &window);
+                let asked = bearer.request(now, &window);
+                if let (Some(to), Some((at, granted))) = (self.downlink, asked) {
+                    let handed = Handed::Heard(Heard::Request { at, granted });
+                    cx.effects.push(Effect::Hand { to, flow: port, handed, at: now });
+                }
             }
             cx.link(direction).gate.note_waiting(waiting, now, &window);
             let from = bearer.granted.max(next);
             let found = bearer.found();
             cx.link(direction).gate.note_held(&found);
-            self.due = self.due.min(self.tti_from(from));
+            let first = self.bearers[port as usize].listens_from(self.tti_from(from));
+            self.due = self.due.min(first);
         }
         cx.wake(self.next());
     }

@@ -4,6 +4,7 @@ use lasthop_core::time::Span;
 use lasthop_core::units::Rate;
 
 pub use super::channel::{BEST_CQI, CqiTrack, Grid, Reports};
+pub use super::drx::Drx;
 pub use super::handover::Handovers;
 pub use super::harq::Harq;
 pub use super::rlc::{Acknowledged, RlcPlan};
@@ -30,6 +31,8 @@ pub struct CellularPlan {
     pub rlc: RlcPlan,
     /// How an idle user asks for room in the uplink; `None` if it need not ask.
     pub requests: Option<Requests>,
+    /// How the users sleep, if they do.
+    pub drx: Option<Drx>,
     /// Bytes of headers in each transport block.
     pub block_header: u32,
     /// Bytes of headers with each packet.
