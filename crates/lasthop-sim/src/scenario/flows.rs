@@ -238,8 +238,8 @@ pub(super) fn read<'n>(
     Ok(flows)
 }
 
-/// Between which hosts the flows of a table run: `pairs` that are the next ones `free`, of `wanted` by all tables. Pairs
-/// that carry flows both ways are free once for each.
+/// Between which hosts the flows of a table run: `pairs` that are the next ones `free`, of `wanted` by all tables.
+/// Pairs that carry flows both ways are free once for each.
 fn hosts(
     table: &Reader<'_>,
     (ends, pairs, wanted): (Ends, usize, usize),
