@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 use lasthop_net::device::wlan::mode::Format as ModeFormat;
 use lasthop_net::plan::ErrorModel;
 use lasthop_net::trace::{FrameKind, FrameOutcome, FrameRecord};
@@ -454,6 +454,63 @@ fn older_stations_have_their_turns() {
     let (cts, aggregates) = (sent(FrameKind::Cts, true), sent(FrameKind::Data, true));
     assert!((cts - aggregates).abs() <= 0.08 * aggregates && cts >= aggregates, "{cts} {aggregates}");
     assert!(sent(FrameKind::Data, false) > 0.9 * aggregates);
+}
+
+/// Nothing is answered, as every frame is damaged, so that only the preamble tells a station of 802.11a how long a PPDU
+/// of 802.11n, ac or ax lasts. It takes the air for busy as long as its L-SIG says, by the closed form, and then waits
+/// EIFS, 16 + 44 us more than the 43 us of best effort: its next frame begins then, or whole slots of 9 us later. Where
+/// two such PPDUs begin at once it cannot read the field, and counts from the end of the air. Where it begins to send
+/// itself in the same slot, it has heard no preamble: no EIFS follows its own frame.
+#[test]
+fn older_stations_defer_for_what_the_l_sig_says() {
+    // Different waits of each case.
+    let mut seen = [0; 3];
+    for (phy, mode) in [
+        ("802.11n", "mcs = 3\nguard_interval = \"400 ns\""),
+        ("802.11ac", "mcs = 4\nwidth = 40"),
+        ("802.11ax", "mcs = 5"),
+        ("802.11ax", "mcs = 7\nguard_interval = \"1600 ns\""),
+    ] {
+        let keys = format!(
+            "phy = \"{phy}\"\n{mode}\nprotection = false\naggregation = {{ mpdus = 7 }}\nerror = {{ kind = \
+             \"bernoulli\", packet_error_rate = 1 }}"
+        );
+        let run = run_text(&uploads(&keys, &["", "", ", phy = \"802.11a\""]), 1, EVERYTHING);
+        let mut sent: Vec<&FrameRecord> =
+            run.recorded.frames.iter().filter(|frame| frame.outcome == FrameOutcome::Sent).collect();
+        sent.sort_by_key(|frame| (frame.start, frame.end));
+        sent.dedup_by_key(|frame| (frame.from, frame.start));
+        // Those that begin within a slot of each other collide.
+        let mut waits = [(); 3].map(|()| std::collections::BTreeSet::new());
+        let turns: Vec<&[&FrameRecord]> =
+            sent.chunk_by(|one, next| next.start < one.start + Span(9_000)).collect();
+        let is_modern =
+            |frame: &FrameRecord| frame.ppdu.is_some_and(|ppdu| ppdu.mode.format() != ModeFormat::Legacy);
+        let is_own = |frame: &&&FrameRecord| frame.from == 3;
+        for pair in turns.windows(2) {
+            let Some(next) = pair[1].iter().find(is_own) else { continue };
+            let Some(last) = pair[0].iter().max_by_key(|frame| frame.end) else { continue };
+            let others = pair[0].iter().filter(|frame| !is_own(frame));
+            if others.clone().count() == 0 || !others.clone().all(|frame| is_modern(frame)) || is_own(&last) {
+                continue;
+            }
+            let airtime = last.end.since(last.start);
+            // Whole symbols of 4 us behind the legacy preamble of 20 us.
+            let told = 20_000 + (airtime.0 - 20_000).div_ceil(4_000) * 4_000;
+            let (case, busy) = match (pair[0].iter().any(|frame| is_own(&frame)), pair[0].len()) {
+                (true, _) => (2, airtime.0),
+                (false, 1) => (0, told),
+                (false, _) => (1, airtime.0),
+            };
+            waits[case].insert(next.start.0 as i64 - (last.start.0 + busy) as i64);
+        }
+        for ((case, waits), space) in waits.iter().enumerate().zip([103_000, 103_000, 43_000]) {
+            let off = waits.iter().find(|&&wait| wait < space || (wait - space) % 9_000 > 50);
+            assert_eq!(off, None, "{phy}, {mode}, case {case}: {waits:?}");
+            seen[case] += waits.len();
+        }
+    }
+    assert!(seen[0] > 20 && seen[1] > 0 && seen[2] > 0, "{seen:?}");
 }
 
 #[test]

@@ -121,6 +121,8 @@ impl Medium {
             }
         } else {
             station.lock = None;
+            // EIFS follows the frame that was damaged (10.3.2.3.7), not what comes after a frame of its own.
+            station.eifs = false;
         }
         station.access = NEVER;
         self.air[from] = Some(OnAir { nav, ..frame });

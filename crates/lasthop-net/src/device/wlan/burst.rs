@@ -18,6 +18,9 @@ use crate::plan::ErrorPosition;
 use crate::propagation::dbm;
 use crate::trace::{BlockRecord, FrameRecord, PpduRecord};
 
+/// Training fields and L-SIG, which all PPDUs begin with from 802.11a on (17.3.2).
+const LEGACY_PREAMBLE: Span = Span(20_000);
+
 impl Medium {
     /// A PPDU with MPDUs ends at a station that was locked on it.
     pub(super) fn hear_burst(&mut self, at: u16, from: u16, lock: &Lock, frame: &OnAir, cx: &mut Cx<'_>) {
@@ -27,7 +30,7 @@ impl Medium {
         // One MPDU that can be read is enough to know the duration field: the first stands for all.
         let Some((mode, _)) = self.sent_by(from) else { return };
         if self.older[usize::from(at)] && mode.format() > Format::Legacy {
-            return self.hear_preamble(at, from, mode, cx);
+            return self.hear_preamble(at, (from, mode), (lock, frame), cx);
         }
         let Some(first) = self.slices_of(from).first().copied() else { return };
         let outcome = self.judge_slice(at, from, lock, (frame, mode), first, cx);
@@ -45,15 +48,23 @@ impl Medium {
 
     /// A PPDU ends at a station whose generation reads nothing of it but the legacy preamble. By that it is busy for
     /// whole symbols of 4 us, up to 3.6 us longer than an HE PPDU lasts, and waits EIFS, as it has seen no check
-    /// sequence.
-    fn hear_preamble(&mut self, at: u16, from: u16, mode: Mode, cx: &Cx<'_>) {
+    /// sequence. Where another frame has drowned out the preamble, nothing but the energy keeps it busy.
+    fn hear_preamble(
+        &mut self,
+        at: u16,
+        (from, mode): (u16, Mode),
+        (lock, frame): (&Lock, &OnAir),
+        cx: &Cx<'_>,
+    ) {
         let Some(exchange) = &self.stations[usize::from(from)].exchange else { return };
         let airtime = exchange.burst.airtime;
         let station = &mut self.stations[usize::from(at)];
         let Some(plan) = &self.rules[station.mac].plan.aggregation else { return };
         debug_assert!(mode.format() > Format::Legacy, "it could read the rest");
         station.eifs = true;
-        station.nav = station.nav.max(cx.now + (Mode::announced(airtime, plan.habits.band) - airtime));
+        if !lock.lost || lock.disturbed >= frame.start + self.plan.flight + LEGACY_PREAMBLE {
+            station.nav = station.nav.max(cx.now + (Mode::announced(airtime, plan.habits.band) - airtime));
+        }
     }
 
     /// The mode of the burst that a station has sent, and its category.
