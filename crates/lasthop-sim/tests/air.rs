@@ -124,6 +124,28 @@ fn counters_over_time_and_frames_agree_with_results() {
 
 /// Every frame is a frame for tshark, if there is one, with right lengths and check sequences, of every generation and
 /// profile.
+/// The retry bit is of frames that were sent before (IEEE 802.11-2020, 9.2.4.1.6), and not of those whose RTS was lost.
+#[test]
+fn what_is_sent_for_the_first_time_is_no_retry() {
+    let run = run_text(&hidden("rts_threshold = \"0 B\""), 1, EVERYTHING);
+    let sent = |kind| {
+        let all =
+            frames(&run).iter().filter(move |one| one.outcome == FrameOutcome::Sent && one.kind == kind);
+        all.map(|one| (one.from, one.sequence, one.retry))
+    };
+    let mut last = BTreeMap::new();
+    let mut lost_rts = 0;
+    for (from, sequence, retry) in sent(FrameKind::Data) {
+        let before = last.insert(from, sequence);
+        assert_eq!(retry, before == Some(sequence), "{from}: {sequence}");
+    }
+    last.clear();
+    for (from, sequence, _) in sent(FrameKind::Rts) {
+        lost_rts += usize::from(last.insert(from, sequence) == Some(sequence));
+    }
+    assert!(lost_rts > 20, "{lost_rts}");
+}
+
 #[test]
 fn tshark_reads_the_air() {
     if Command::new("tshark").arg("--version").output().is_err() {

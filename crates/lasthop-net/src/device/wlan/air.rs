@@ -88,7 +88,7 @@ impl Medium {
         let (sequence, retry) = self.stations[from]
             .current
             .as_ref()
-            .map_or((0, false), |msdu| (msdu.sequence, msdu.failures > 0));
+            .map_or((0, false), |msdu| (msdu.sequence, msdu.attempts > 1));
         self.transmit_for(
             from,
             airtime,
@@ -682,19 +682,17 @@ impl Medium {
 
     /// A data frame has reached its station: hands the packet on, unless it was here before.
     fn deliver(&mut self, at: u16, from: u16, frame: &OnAir, processing: Span, cx: &mut Cx<'_>) {
-        let sequence = u32::from(frame.sequence);
-        let last = &mut self.stations[usize::from(at)].heard[usize::from(from)];
-        let again = frame.retry && *last == sequence;
-        *last = sequence;
+        // What the retry bit and the sequence number tell, but for a number that comes round (every 4,096 frames).
+        let current = self.stations[usize::from(from)].current.as_mut();
+        let again = current.is_some_and(|msdu| std::mem::replace(&mut msdu.delivered, true));
         let port = self.between[usize::from(from) * self.stations.len() + usize::from(at)];
         self.count(port, cx, |stats| {
             stats.received_fragments += 1;
             stats.retries_received += u64::from(frame.retry);
             stats.duplicates += u64::from(again);
         });
-        let Some(msdu) = &mut self.stations[usize::from(from)].current else { return };
-        let Some(parcel) = msdu.parcel.filter(|_| !again && !msdu.delivered) else { return };
-        msdu.delivered = true;
+        let Some(msdu) = self.stations[usize::from(from)].current.filter(|_| !again) else { return };
+        let Some(parcel) = msdu.parcel else { return };
         let port = &mut self.ports[usize::from(msdu.port)];
         port.received_since += 1;
         let direction = port.direction;

@@ -209,7 +209,7 @@ impl Medium {
             let beacon =
                 mac.beacon.filter(|_| station.access_point).map_or(NEVER, |every| Time::ZERO + every);
             let slots = Stream::new(seed, &format!("backoff of {}", station.name));
-            stations.push(Station::new((station.mac, mac.cw_min), beacon, slots, count));
+            stations.push(Station::new((station.mac, mac.cw_min), beacon, slots));
         }
         let mut medium = Medium {
             rules: plan.macs.iter().map(Rules::new).collect(),

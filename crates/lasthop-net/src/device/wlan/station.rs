@@ -33,7 +33,7 @@ pub(super) struct Msdu {
     pub(super) sequence: u16,
     /// Transmissions of the data frame so far.
     pub(super) attempts: u32,
-    /// Failures of any kind: after the first the retry bit is set.
+    /// Failures of any kind, of an RTS too.
     pub(super) failures: u32,
     /// Rate of the present attempt.
     pub(super) rate: usize,
@@ -172,16 +172,14 @@ pub(super) struct Station {
     /// The first direction that ends here, for what cannot be told apart.
     pub(super) inbound: u16,
     pub(super) slots: Stream,
-    /// Sequence numbers of the last frames from each station.
-    pub(super) heard: Vec<u32>,
     /// Flows whose receivers live here and want to hear of corrupt frames, and flows whose senders want signals.
     pub(super) receivers: Vec<u32>,
     pub(super) senders: Vec<u32>,
 }
 
 impl Station {
-    /// A station of the cell `mac` at rest. `heard` is the number of stations that it may hear.
-    pub(super) fn new((mac, cw): (usize, u32), beacon: Time, slots: Stream, heard: usize) -> Station {
+    /// A station of the cell `mac` at rest.
+    pub(super) fn new((mac, cw): (usize, u32), beacon: Time, slots: Stream) -> Station {
         Station {
             mac,
             sensed: 0,
@@ -217,7 +215,6 @@ impl Station {
             gate: None,
             inbound: NO_PORT,
             slots,
-            heard: vec![u32::MAX; heard],
             receivers: Vec::new(),
             senders: Vec::new(),
         }
