@@ -437,6 +437,7 @@ def test_wrong_sources(tmp_path: Path, more: str, message: str) -> None:
     with pytest.raises(lh.ScenarioError) as refused:
         lh.Scenario.load(file)
     assert message in str(refused.value)
+    file.write_text(REPLAY.format(transport="udp", more=""))
     (tmp_path / "capture.pcap").write_text("no capture")
     with pytest.raises(lh.ScenarioError, match="it begins neither as pcap nor as pcapng does"):
         lh.Scenario.load(file)
