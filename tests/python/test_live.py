@@ -150,7 +150,8 @@ def test_losses_are_those_of_the_channel() -> None:
     told = run.record["flows"][0]
     sent, lost = told["packets_sent"], told["packets_lost"]["channel-error"]
     assert told["transport"] == "udp"
-    assert 4_900 <= sent <= 5_050
+    # A socket that was woken late sends what it owes.
+    assert 4_800 <= sent <= 5_200
     assert abs(lost - 0.02 * sent) <= 4 * math.sqrt(sent * 0.02 * 0.98)
     # What the host got is what was sent and not lost, but for what was under way at the ends of the window.
     assert abs(told["bytes_delivered"] / 250 - (sent - lost)) <= 30

@@ -280,7 +280,7 @@ def test_a_law_of_delivery_rates_decides_in_recovery() -> None:
 def test_a_twin_decides_in_the_kernel(law: str) -> None:
     """The laws of ``laws.h``, loaded as they are shipped: the verifier takes them, and they fill a link."""
     run = live.emulate(path("3 s"), kernel=f"twin:{law}", budget_s=BUDGET_S)
-    assert run.totals["goodput_bit_s"] > 0.85 * RATE * 1448 / 1500
+    assert run.totals["goodput_bit_s"] > 0.6 * RATE * 1448 / 1500
     assert run.record["flows"][0]["transport"] == f"kernel:twin:{law}"
     assert run.record["live"]["steered"] == []
     assert ours(steer.twins()) == []
