@@ -449,9 +449,12 @@ impl Network {
 
     /// Tells every radio channel which places on paths, from number `first` on, are its ports.
     pub(super) fn tell_media(&mut self, first: u32) {
-        // The last stop of a router on the way over the present link.
-        let mut turn = NONE;
+        // The last stop of a router on the way over the present link, and the flow whose it is.
+        let (mut turn, mut flow) = (NONE, NONE);
         for (hop, index) in self.hops[first as usize..].iter().zip(first..) {
+            if std::mem::replace(&mut flow, hop.flow()) != hop.flow() {
+                turn = NONE;
+            }
             let Place::Port(port) = hop.place() else {
                 turn = NONE;
                 continue;
@@ -483,8 +486,12 @@ impl Network {
             let known = feeders[direction as usize].get_or_insert(feeder);
             shared[direction as usize] |= *known != feeder;
         };
-        let mut before: Option<Feeder> = None;
+        // Detours of a flow need not end at one of its ends.
+        let (mut before, mut flow): (Option<Feeder>, _) = (None, NONE);
         for hop in &self.hops {
+            if std::mem::replace(&mut flow, hop.flow()) != hop.flow() {
+                before = None;
+            }
             let feeder = before.unwrap_or(Feeder::Sender(hop.flow()));
             before = match hop.place() {
                 Place::Link(direction) => {
