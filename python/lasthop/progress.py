@@ -93,8 +93,12 @@ class _Display:
         self._live: Live | None = None
 
     def update(self, snapshot: Snapshot) -> None:
-        if snapshot.elapsed_s < QUIET_S:
-            return
+        # A terminal that was closed shows nothing; what was run is kept all the same.
+        if snapshot.elapsed_s >= QUIET_S:
+            with suppress(OSError):
+                self._draw(snapshot)
+
+    def _draw(self, snapshot: Snapshot) -> None:
         # rich is imported here so that short runs do without it.
         from rich.columns import Columns
         from rich.console import Console
@@ -112,7 +116,8 @@ class _Display:
 
     def close(self) -> None:
         if self._live is not None:
-            self._live.stop()
+            with suppress(OSError):
+                self._live.stop()
 
 
 def progress_line(what: str, snapshot: Snapshot) -> str:

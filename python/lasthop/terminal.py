@@ -32,17 +32,58 @@ EXIT_RUN, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 130
 EXIT_INVALID, EXIT_CUT_OFF, EXIT_FAILED = 123, 124, 125
 #: What a shell adds to the number of the signal that ended a program.
 BY_SIGNAL = 128
+#: What ends a command in good order, beside Ctrl-C.
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 WIDTH_OF_NO_TERMINAL = 110
 #: Until a Ctrl-C that was lost in a callback is delivered again, in seconds.
 AGAIN_S = 0.01
 
 
 def guarded(command: Callable[[], None]) -> None:
-    """Run a command, and leave as it says, or as its streams and Ctrl-C make it."""
+    """Run a command, and leave as it says, or as its streams, Ctrl-C and signals make it."""
     write_what_can_be_written()
     heed_lost_interrupts()
     tell_warnings()
     use_columns_that_make_sense()
+    ended_by = end_as_ctrl_c_does()
+    try:
+        _answered(command)
+    except SystemExit as left:
+        # Where the terminal is gone, what could not be printed is no other reason.
+        if ended_by and left.code:
+            sys.exit(BY_SIGNAL + ended_by[0])
+        raise
+    finally:
+        drop_lost_notes()
+        # On the way out another one has nothing to stop, and Python would show where it was.
+        for number in (signal.SIGINT, *ENDINGS):
+            signal.signal(number, signal.SIG_IGN)
+
+
+class _Ended(KeyboardInterrupt):
+    """One of `ENDINGS` came. Python ends itself by SIGINT after some of Ctrl-C, whatever the exit code is."""
+
+
+def end_as_ctrl_c_does() -> list[int]:
+    """Let `ENDINGS` keep what finished and sweep the rest, as Ctrl-C does; return those that came so far.
+
+    Job schedulers, ``timeout`` and a terminal that is closed send them. One that is ignored, as under nohup,
+    stays ignored.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise _Ended
+
+    for number in ENDINGS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+    return came
+
+
+def _answered(command: Callable[[], None]) -> None:
+    """Run a command; a stream that is gone or full, or an early interruption, becomes an exit code."""
     try:
         try:
             command()
@@ -61,10 +102,6 @@ def guarded(command: Callable[[], None]) -> None:
         # Before any command had begun.
         note("interrupted")
         sys.exit(EXIT_INTERRUPTED)
-    finally:
-        drop_lost_notes()
-        # On the way out another Ctrl-C has nothing to stop, and Python would show where it was.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

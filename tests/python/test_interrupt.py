@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -31,10 +32,16 @@ TALKATIVE = (
 PROGRESS = re.compile(r"(\d+)/\d+ \w+ .* simulated\n")
 
 
-def interrupt(process: subprocess.Popen[str], finished: int, within_s: float = 60.0) -> tuple[str, str]:
+def interrupt(
+    process: subprocess.Popen[str],
+    finished: int,
+    within_s: float = 60.0,
+    number: signal.Signals = signal.SIGINT,
+) -> tuple[str, str]:
     """Press Ctrl-C once the process says that `finished` runs have finished, and return what it printed.
 
-    Its progress is left out. A process that has not ended within some seconds is killed.
+    `number` is another signal than that of Ctrl-C. Its progress is left out. A process that has not ended
+    within some seconds is killed.
     """
     assert process.stdout is not None
     assert process.stderr is not None
@@ -46,7 +53,7 @@ def interrupt(process: subprocess.Popen[str], finished: int, within_s: float = 6
             break
     else:
         pytest.fail("it ended without having said how far it is: " + "".join(said))
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     watchdog = threading.Timer(within_s, process.kill)
     watchdog.start()
     with process:
@@ -67,15 +74,29 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Popen
     return popen
 
 
+def skip_if_ignored(number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip(f"{number.name} is ignored here, as under nohup, and what is started inherits that")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_finished_seeds_are_kept_and_said_so(
-    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    talkative: Callable[..., subprocess.Popen[str]],
+    scenario_file: Path,
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
 ) -> None:
+    """By Ctrl-C, by ``timeout`` or a job scheduler, and when the terminal is closed."""
+    skip_if_ignored(number)
     out = tmp_path / "out"
     process = talkative(
         "run", scenario_file, "--seeds", f"1-{SEEDS}", "--set", "duration=300 s", "--out", out, "--json", "-"
     )
-    printed, message = interrupt(process, finished=3)
-    assert process.returncode == 130
+    printed, message = interrupt(process, finished=3, number=number)
+    assert process.returncode == code
     match = PROMISED.fullmatch(message)
     assert match is not None, message
     assert match[2] == str(out)
@@ -96,9 +117,39 @@ def test_one_long_seed_stops_at_once(
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_a_terminal_that_is_closed_takes_no_results_along(scenario_file: Path, tmp_path: Path) -> None:
+    """SIGHUP comes, and nothing can be said any more: neither progress, nor tables, nor what was kept."""
+    skip_if_ignored(signal.SIGHUP)
+    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
+    out = tmp_path / "out"
+    words = ["run", str(scenario_file), "--seeds", f"1-{SEEDS}", "--set", "duration=300 s", "--out", str(out)]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lasthop", *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no thread runs yet
+    )
+    os.close(theirs)
+    shown = b""
+    while not re.search(rb"[1-9]\d*/2000 ", shown):
+        shown += os.read(ours, 1 << 16)
+    os.close(ours)
+    assert process.wait(60) == 128 + signal.SIGHUP
+    assert lh.load_runs(out).seeds
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_trace_that_is_being_written_goes_with_its_run(
-    talkative: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    talkative: Callable[..., subprocess.Popen[str]],
+    scenario_file: Path,
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
 ) -> None:
+    skip_if_ignored(number)
     out = tmp_path / "out"
     process = talkative(
         "run", scenario_file, "--set", "duration=1000000 s", "--series", "--trace", "--out", out
@@ -107,8 +158,8 @@ def test_a_trace_that_is_being_written_goes_with_its_run(
     while not list(out.glob(".lasthop-*/hops.parquet")) and time.monotonic() < until:
         time.sleep(0.1)
     assert time.monotonic() < until, "it is written meanwhile"
-    printed, message = interrupt(process, finished=0)
-    assert process.returncode == 130
+    printed, message = interrupt(process, finished=0, number=number)
+    assert process.returncode == code
     assert (printed, message) == ("", "interrupted: 0 of 1 seeds finished\n")
     assert list(out.iterdir()) == []
 
