@@ -255,6 +255,28 @@ def test_what_cannot_be_run_has_a_code_of_its_own(tmp_path: Path) -> None:
 
 
 @needs_kernel
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+@pytest.mark.parametrize("verb", ["emulate", "steer"])
+def test_without_rights_the_program_is_not_run(tmp_path: Path, verb: str) -> None:
+    """With 125, as timeout(1) says that it failed itself: 1 would be a status of the program."""
+    named = [str(scenario_file(tmp_path, path("5 Mbit/s")))] if verb == "emulate" else ["--cc", "reno"]
+    words = [
+        str(shutil.which("setpriv")),
+        "--bounding-set=-all",
+        sys.executable,
+        "-m",
+        "lasthop",
+        verb,
+        *named,
+    ]
+    ran = tmp_path / "ran"
+    done = subprocess.run([*words, "--", "touch", ran], capture_output=True, text=True, check=False)
+    assert done.returncode == 125, done.stderr
+    assert done.stderr.startswith("error: no ")
+    assert not ran.exists()
+
+
+@needs_kernel
 @pytest.mark.parametrize("signalled", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     "arguments", [["--kernel", "reno"], ["--", "sleep", "61"]], ids=["kernel", "program"]

@@ -236,7 +236,8 @@ def test_a_command_chooses_by_name(command: Callable[..., Result], tmp_path: Pat
     assert said.exit_code == 0, said.stderr
     session = json.loads((tmp_path / "session.json").read_text(encoding="utf-8"))
     assert place.read_text(encoding="utf-8").strip() == session["name"]
-    assert command("steer", "--cc", "veno", "--", "sh", "-c", "exit 3").exit_code == 3
+    for words, code in ((["sh", "-c", "exit 3"], 3), (["/no/such/program"], 127), (["/etc/passwd"], 126)):
+        assert command("steer", "--cc", "veno", "--", *words).exit_code == code
 
 
 @needs_kernel

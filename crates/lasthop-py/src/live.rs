@@ -207,17 +207,27 @@ fn run(
             | LiveError::Steer(
                 SteerError::Unknown(_) | SteerError::Unmet { .. } | SteerError::NoTwin { .. },
             ) => crate::ScenarioError::new_err(text),
-            // As env(1) exits: there is no such program, or it cannot be started.
-            LiveError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
-                RunError::new_err((text, 127))
-            }
-            LiveError::Program { .. } => RunError::new_err((text, 126)),
-            _ => RunError::new_err(text),
+            other => run_error(&other),
         }
     })?;
     let text = done.to_json().map_err(|error| RunError::new_err(error.to_string()))?.to_string();
     let Emulated { summary, plan, recorded, .. } = done;
     Ok((text, summary, plan, recorded))
+}
+
+/// A program that is not there, or cannot be started, has the exit code that env(1) gives it.
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn run_error(error: &lasthop_live::LiveError) -> PyErr {
+    use lasthop_live::LiveError;
+
+    let text = error.to_string();
+    match error {
+        LiveError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+            RunError::new_err((text, 127))
+        }
+        LiveError::Program { .. } => RunError::new_err((text, 126)),
+        _ => RunError::new_err(text),
+    }
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
@@ -372,7 +382,7 @@ mod steering {
         };
         let done = steer_command(&order, progress, tell).map_err(|error| match &error {
             LiveError::Steer(error) => refused(error),
-            _ => RunError::new_err(error.to_string()),
+            other => super::run_error(other),
         });
         if let Some(failure) = failure {
             return Err(failure);

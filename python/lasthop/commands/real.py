@@ -126,7 +126,7 @@ def emulate(
         typer.Option(
             "--out-through",
             metavar="IFACE",
-            help="Let hosts reach the world by this interface of the machine (NAT); off if not given.",
+            help="Give the hosts a way out through this interface of the machine (NAT); off if not given.",
         ),
     ] = None,
     dns: Annotated[
@@ -329,17 +329,19 @@ def steer(
             say(steering.plan_text(cc, words, resume, in_kernel=twin))
             return
         steering.check(cc, in_kernel=twin, resume=resume)
-        steering.refuse_without_means()
+        with live_codes():
+            steering.refuse_without_means()
         if json_file not in {None, "-"}:
             files.check_file(str(json_file), replace=force)
         where = " in the kernel" if twin else ""
-        done = steering.steer(
-            cc,
-            words,
-            resume=resume,
-            in_kernel=twin,
-            told=lambda name: note(f"{name}: {cc} decides{where}"),
-        )
+        with live_codes():
+            done = steering.steer(
+                cc,
+                words,
+                resume=resume,
+                in_kernel=twin,
+                told=lambda name: note(f"{name}: {cc} decides{where}"),
+            )
         if json_file is not None:
             write_json(json_file, json.dumps(steering.to_dict(done.session)))
         for line in steering.report_lines(done.session):
