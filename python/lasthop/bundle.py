@@ -275,7 +275,7 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
 
 def _read_by(source: Path) -> list[Path]:
     """Return the files that a scenario or a study reads: frames, histories, senders, the scenario."""
-    from lasthop.scenario import Scenario
+    from lasthop.scenario import Scenario, is_study
     from lasthop.studies import Study
 
     # What lies elsewhere is packed only if it is named too; nothing is executed. `bundle` sees to both.
@@ -283,6 +283,8 @@ def _read_by(source: Path) -> list[Path]:
         scenarios = [Scenario.load(source, trust=True)]
         files = []
     except ScenarioError:
+        if not is_study(source):
+            raise
         study = Study.load(source, trust=True)
         named = study.content.get("scenario")
         files = [source.parent / named] if isinstance(named, str) else []

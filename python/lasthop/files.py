@@ -48,7 +48,9 @@ def check_file(file: str | Path, *, replace: bool = True) -> None:
             f"'{path}' is already there and would be lost: choose another name, or say --force to replace it"
         )
     if not path.parent.is_dir():
-        raise OutputError(f"cannot write '{path}': the folder '{path.parent}' does not exist")
+        lacks = f"the folder '{path.parent}' does not exist"
+        why = f"'{path.parent}' is not a folder" if path.parent.exists() else lacks
+        raise OutputError(f"cannot write '{path}': {why}")
     try:
         _probe(path.parent)
     except OSError as error:

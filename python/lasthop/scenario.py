@@ -215,7 +215,7 @@ class Scenario:
             changed = scenario._ask(overrides)  # noqa: SLF001 - its own class
             scenario._open(Path(path), "", "", changed)  # noqa: SLF001 - its own class
         except ScenarioError:
-            if _is_study(Path(path)):
+            if is_study(Path(path)):
                 raise ScenarioError(
                     f"scenario error: it is a study, not a scenario\n  at {path}\n"
                     f"     'lasthop study run {path}' runs it"
@@ -585,10 +585,11 @@ def schema() -> dict[str, Any]:
 
 def may_be_scenario(path: Path) -> bool:
     """Whether a file is there and is no study; what it says is not judged."""
-    return path.is_file() and not _is_study(path)
+    return path.is_file() and not is_study(path)
 
 
-def _is_study(path: Path) -> bool:
+def is_study(path: Path) -> bool:
+    """Whether a file can be read and names metrics and a scenario; what else it says is not judged."""
     from lasthop.errors import StudyError
     from lasthop.studies.content import read_content
 

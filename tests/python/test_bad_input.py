@@ -222,6 +222,32 @@ def test_a_disk_that_fills_up_while_writing(
     assert list(out.iterdir()) == []
 
 
+def test_a_disk_that_fills_up_while_a_trace_is_written(
+    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+) -> None:
+    """The reason stands alone, without what the libraries of tables say before it."""
+    resource = pytest.importorskip("resource")
+
+    def small_files_only() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400))
+
+    out = tmp_path / "out"
+    process = start("run", scenario_file, "--out", out, "--trace", preexec_fn=small_files_only)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert message == "error: seed 1: what the run records cannot be written: file too large\n"
+    assert list(out.iterdir()) == []
+
+
+def test_what_is_no_folder_is_not_called_one(
+    refused: Callable[..., str], scenario_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    assert refused("run", scenario_file, "--json", tmp_path / "file" / "a.json") == (
+        f"error: cannot write '{tmp_path / 'file' / 'a.json'}': '{tmp_path / 'file'}' is not a folder\n"
+    )
+
+
 def test_nothing_is_run_before_the_output_is_checked(
     refused: Callable[..., str], scenario_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,6 +139,14 @@ def test_mistakes_are_said(command: Command, study_file: Path) -> None:
         assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", f"error: {message}\n")
 
 
+def test_what_is_wrong_in_a_scenario_is_said_of_it(command: Command, study_file: Path) -> None:
+    """It was looked at as a study next, and told that it is none."""
+    (study_file.parent / "wrong.toml").write_text("duration = 5\n")
+    refused = command("bundle", "wrong.toml", "--out", "rs.zip")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("scenario error: ")
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "broken"])
 def test_links_in_results_are_refused_by_name(command: Command, study_file: Path, kind: str) -> None:
     """What leaves the machine is what was named: not what links that came with results point to."""

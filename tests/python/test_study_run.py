@@ -840,10 +840,11 @@ def test_a_merge_of_nothing_makes_no_folder(command: Callable[..., Result], stud
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize("verb", ["run", "show", "plot", "report", "merge"])
 def test_a_scenario_is_no_study_and_a_study_no_scenario(
-    command: Callable[..., Result], study_file: Path
+    command: Callable[..., Result], study_file: Path, verb: str
 ) -> None:
-    result = command("study", "run", "small.toml")
+    result = command("study", verb, "small.toml")
     assert result.exit_code == 2
     assert result.stderr == (
         "study error: it is a scenario, not a study\n  at small.toml\n"

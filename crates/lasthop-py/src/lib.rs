@@ -589,10 +589,17 @@ impl Ended {
         match self {
             Ended::Run(error) => run_error(&error),
             Ended::Files(error) => {
-                RunError::new_err(format!("what the run records cannot be written: {error}"))
+                RunError::new_err(format!("what the run records cannot be written: {}", reason_of(&error)))
             }
         }
     }
+}
+
+/// The system's reason alone, in lower case: libraries of tables put their own words before it.
+fn reason_of(error: &io::Error) -> String {
+    let text = error.to_string();
+    let said = text.split(" (os error").next().unwrap_or_default();
+    said.rsplit(": ").next().unwrap_or_default().to_lowercase()
 }
 
 impl From<EngineError> for Ended {

@@ -142,7 +142,7 @@ class Reader:
             "axes",
             "metrics",
         )
-        if self._check and "metrics" not in content and content.keys() & {"topology", "flows"}:
+        if "metrics" not in content and content.keys() & {"topology", "flows"}:
             self.refuse(
                 "it is a scenario, not a study",
                 "",
