@@ -7,6 +7,7 @@ matplotlib draws PNG, SVG and PDF; plotly draws HTML that needs no network. Call
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -116,9 +117,11 @@ def check_paths(paths: Sequence[str | Path]) -> list[Path]:
 def _without_settings() -> None:
     """Have pictures look the same everywhere: a ``matplotlibrc`` of the current folder may be anybody's.
 
-    Who has imported matplotlib before, as in a notebook, has chosen how pictures look.
+    If matplotlib was imported before, as in a notebook, its settings stay. Where it cannot write into a home
+    folder, it need not say so: pictures are the same.
     """
     if "matplotlib" not in sys.modules:
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         import matplotlib as mpl
 
         mpl.rcdefaults()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,12 @@ import lasthop as lh
 from lasthop import drawing, plot, saved
 from lasthop.papers import library
 from lasthop.results import Run
+from lasthop.studies.plot import draw_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from matplotlib.figure import Figure
     from typer.testing import Result
 
 
@@ -249,6 +252,54 @@ def test_the_bottleneck_is_always_drawn() -> None:
     run.record["links"][0]["avg_queue_packets"] = 0.1
     run.record["links"][1]["avg_queue_packets"] = 20.0
     assert [line.name for line in plot.run_panels(run)[1].lines] == ["bottleneck", "access"]
+
+
+def figures_of_each_kind() -> Iterator[tuple[str, Figure]]:
+    run = lh.run_seeds(lh.EXAMPLE, [1], series=True)[0]
+    yield "run", plot.run_figure(run)
+    compared = lh.compare(lh.EXAMPLE, ["reno", "vegas"], seeds=[1, 2], series=True)
+    yield "comparison", compared.plot().figure
+    names = ["WTCP with losses told apart", "halved on hold", "rate of the first estimate", "reno"]
+    rows = [
+        {"sender": name, "seed": seed, "goodput_bit_s": 1e9 / 7 * (place + 1) + seed}
+        for place, name in enumerate(names)
+        for seed in (1, 2, 3)
+    ]
+    yield "study", draw_metric(pl.DataFrame(rows), "goodput_bit_s", "sender")
+
+
+@pytest.mark.parametrize("home", ["none", "read-only"])
+def test_surroundings_change_no_picture(tmp_path: Path, home: str) -> None:
+    """Settings of the current folder may be anybody's, and a service may have no home folder to write to."""
+    (tmp_path / "matplotlibrc").write_text("figure.facecolor: black\nlines.linewidth: 9\n")
+    lh.run_seeds(lh.EXAMPLE, [1], series=True).save(tmp_path / "out")
+    environment = {"PATH": os.defpath} if home == "none" else {"PATH": os.defpath, "HOME": "/proc"}
+    pictures = []
+    for folder in (tmp_path, tmp_path / "out"):
+        words = [
+            sys.executable,
+            "-m",
+            "lasthop",
+            "plot",
+            str(tmp_path / "out"),
+            "--out",
+            str(tmp_path / "a.png"),
+        ]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        pictures.append((tmp_path / "a.png").read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def test_labels_of_axes_do_not_touch_their_ticks() -> None:
+    for name, figure in figures_of_each_kind():
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                label = axis.label.get_window_extent()
+                ticks = [tick.get_window_extent() for tick in axis.get_ticklabels() if tick.get_text()]
+                inside = [one for one in ticks if axis.label.get_text() and label.overlaps(one)]
+                assert not inside, f"{name}: {axis.label.get_text()}"
 
 
 def test_a_sender_has_its_colour_in_every_figure() -> None:
