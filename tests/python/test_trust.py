@@ -248,6 +248,13 @@ def _marks(folder: Path) -> list[Path]:
     return list(folder.rglob("MARK"))
 
 
+def test_what_a_cluster_is_trusted_with_is_said_where_it_is_used() -> None:
+    """Dask sends pickles without encryption by itself."""
+    page = (PAGE.parents[1] / "how-to" / "run-on-a-cluster.md").read_text(encoding="utf-8")
+    for text in (page, PAGE.read_text(encoding="utf-8")):
+        assert "tls://" in text
+
+
 def test_the_page_names_every_command() -> None:
     plain = {name.removesuffix(" --dry-run") for name in _table()}
     assert plain == set(_commands(typer.main.get_command(cli.app)))
