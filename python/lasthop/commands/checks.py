@@ -44,9 +44,9 @@ def check_transport(
             "If not given: goodput=-5%, delay=+10%, fairness=-5%.",
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail too where nothing is decided.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also fail if a figure stays undecided.")] = False,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", min=1, max=MOST_JOBS, help="Commands at once.")
+        int, typer.Option("--jobs", metavar="N", min=1, max=MOST_JOBS, help="Parallel commands.")
     ] = 2,
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="S", min=0.1, help="Seconds that a command may take.")

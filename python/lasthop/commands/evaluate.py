@@ -31,7 +31,7 @@ def evaluate(
             help="Only these cases of BBRv3, as 1,5,18; 'none' for questions alone.",
         ),
     ] = None,
-    only_cases: Annotated[bool, typer.Option("--only-cases", help="Leave the questions out.")] = False,
+    only_cases: Annotated[bool, typer.Option("--only-cases", help="Run the cases only.")] = False,
     seeds: Annotated[
         int, typer.Option("--seeds", min=2, max=100, metavar="N", help="Seeds of each question.")
     ] = 5,
@@ -44,8 +44,8 @@ def evaluate(
     """Ask what a new sender should answer before it is used (RFC 9743).
 
     Runs it alone, beside itself and beside others, with losses, outages, policers and short transfers, and
-    shows the difference from CUBIC in its place with intervals. BBRv3 is put to the 22 cases of its draft
-    first. Exits with 1 if a case fails; one that differs for a known reason is shown with it.
+    shows the difference from CUBIC in its place with intervals. BBRv3 is first held against the 22 cases of
+    its draft. Exits with 1 if a case fails; one that differs for a known reason is shown with it.
     """
     with user_errors():
         from lasthop import evaluate as evaluation

@@ -35,7 +35,7 @@ def trace(
     interval: Annotated[
         str,
         typer.Option(
-            "--interval", metavar="TIME", help="With --to: opportunities become mean rates over it."
+            "--interval", metavar="TIME", help="With --to: averaging time of rates from opportunities."
         ),
     ] = "100 ms",
     plot_file: PlotOption = None,
@@ -79,7 +79,7 @@ def from_capture(
     interface: Annotated[
         str | None,
         typer.Option(
-            "--interface", metavar="NAME", help="Only this interface of a pcapng, or its number, from 0."
+            "--interface", metavar="NAME", help="Only this interface of a pcapng, by name or number."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all that was found as JSON.")] = False,

@@ -132,7 +132,7 @@ BesideOption = Annotated[
 ]
 
 SeedsOption = Annotated[
-    str | None, typer.Option("--seeds", metavar="LIST", help="Several seeds: 1-10 or 1,3,5-7.")
+    str | None, typer.Option("--seeds", metavar="LIST", help="Seeds to run: 1-10 or 1,3,5-7.")
 ]
 
 SetOption = Annotated[
@@ -146,7 +146,7 @@ SetOption = Annotated[
 ]
 
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", min=1, metavar="N", help="Runs at once; one per core if not given.")
+    int | None, typer.Option("--jobs", min=1, metavar="N", help="Parallel runs; one per core if not given.")
 ]
 
 TrustOption = Annotated[

@@ -62,11 +62,11 @@ def script(
 def fuzz(
     kernel: Annotated[
         bool,
-        typer.Option("--kernel", help="Ask the running kernel (Linux, root); else scripts are only written."),
+        typer.Option("--kernel", help="Ask the running kernel (Linux, root); otherwise only write scripts."),
     ] = False,
     virtual: VirtualOption = False,
     kinds: Annotated[
-        str, typer.Option("--kinds", metavar="LIST", help="What may happen; 'all', or some of its names.")
+        str, typer.Option("--kinds", metavar="LIST", help="Kinds of events on the path, or 'all'.")
     ] = "no-loss,loss,jitter,reordering",
     controllers: Annotated[
         str, typer.Option("--controllers", metavar="LIST", help="Congestion controllers.")
@@ -81,12 +81,12 @@ def fuzz(
             "--count", min=1, max=100_000, metavar="N", help="Scripts of each kind with each controller."
         ),
     ] = 20,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Which of them.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Seed of the situations.")] = 1,
     least: Annotated[
-        int, typer.Option("--least", min=0, metavar="N", help="Partings of each row that are cut down.")
+        int, typer.Option("--least", min=0, metavar="N", help="Disagreements of each row to shorten.")
     ] = 1,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where scripts are kept that part.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the scripts that disagree.")
     ] = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
@@ -94,7 +94,7 @@ def fuzz(
     """Play random situations against the engine, and ask the kernel whether it does the same.
 
     The same options give the same scripts on every machine. Exits with 0 if the kernel does the same in all
-    of them, with 1 if it parts in some, with 2 if it cannot be asked as told.
+    of them, with 1 if it differs in some, and with 2 if it cannot be asked.
     """
     with user_errors():
         from lasthop import fuzz as fuzzing

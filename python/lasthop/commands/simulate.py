@@ -128,7 +128,7 @@ def compare(
         typer.Option(
             "--baseline",
             metavar="NAME",
-            help="The one that the others are compared with; the first if not given.",
+            help="Baseline of the comparison; the first one if not given.",
         ),
     ] = None,
     beside: BesideOption = None,

@@ -60,7 +60,7 @@ def run_study(
     jobs: JobsOption = None,
     shard: Annotated[
         str | None,
-        typer.Option("--shard", metavar="I/N", help="Make only this share of the runs: 1/8 to 8/8."),
+        typer.Option("--shard", metavar="I/N", help="Run only this part of the study: 1/8 to 8/8."),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def run_study(
     seeds_max: Annotated[
         int | None,
         typer.Option(
-            "--max-seeds", min=1, metavar="N", help="With --until: most seeds per point; 100 if not given."
+            "--max-seeds", min=1, metavar="N", help="With --until: maximum seeds per point; 100 if not given."
         ),
     ] = None,
     seeds: SeedsOption = None,
