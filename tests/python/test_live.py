@@ -207,7 +207,7 @@ def test_a_program_runs_at_a_host(tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (["sh", "-c", "exit 0"], 0, ""),
-        (["sh", "-c", "exit 7"], 7, "the program ended with status 7"),
+        (["sh", "-c", "exit 7"], 7, "the program ended with status 7; the hosts of this run are "),
         (["sh", "-c", "kill -9 $$"], 137, "the program ended with status -9"),
         (["sleep", "60.5"], 124, "cut off: the program still ran when the scenario ended, after 2 s"),
         (["/no/such/program"], 127, 'cannot start "/no/such/program"'),

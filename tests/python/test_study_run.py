@@ -840,6 +840,21 @@ def test_a_merge_of_nothing_makes_no_folder(command: Callable[..., Result], stud
     assert not Path("out").exists()
 
 
+def test_many_points_are_shown_at_once(start: Callable[..., subprocess.Popen[str]], study_file: Path) -> None:
+    """A hundred points took 2.9 s of CPU once; what is counted is the command, its imports included."""
+    changed(study_file, "[0, 0.01]", str([place / 10_000 for place in range(50)]))
+    made = start("study", "run", study_file)
+    made.communicate(timeout=120)
+    assert made.returncode == 0
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = start("study", "show", study_file)
+    printed, _ = process.communicate(timeout=120)
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert process.returncode == 0
+    assert len(printed.splitlines()) > 50
+    assert spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime < 2.5
+
+
 @pytest.mark.parametrize("verb", ["run", "show", "plot", "report", "merge"])
 def test_a_scenario_is_no_study_and_a_study_no_scenario(
     command: Callable[..., Result], study_file: Path, verb: str

@@ -54,7 +54,7 @@ from lasthop.terminal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lasthop.parity import Parity
     from lasthop.results import Run
@@ -198,7 +198,8 @@ def emulate(
                     dns=dns or (),
                 )
             deliver_runs(finished, json_file, out, table_format, finished.seeds)
-            _deliver_report(finished[0], shown=json_file != "-", interruption=interruption)
+            shown = json_file != "-"
+            _deliver_report(finished[0], scenario.hosts, shown=shown, interruption=interruption)
 
 
 @contextmanager
@@ -238,7 +239,7 @@ def _emulated(
             return error.finished, error
 
 
-def _deliver_report(run: Run, *, shown: bool, interruption: Interrupted | None) -> None:
+def _deliver_report(run: Run, hosts: Iterable[str], *, shown: bool, interruption: Interrupted | None) -> None:
     """Say how a live run kept time and ended; exit with the code for that, or with the program's own."""
     from lasthop import live
 
@@ -253,7 +254,8 @@ def _deliver_report(run: Run, *, shown: bool, interruption: Interrupted | None) 
         note(f"cut off: the program still ran when the scenario ended, after {time_text(run.duration_s)}")
     status = report["program_status"]
     if status:
-        note(f"the program ended with status {status}")
+        # A name that is no host is a common reason, and its own message knows no hosts.
+        note(f"the program ended with status {status}; the hosts of this run are {', '.join(hosts)}")
         raise typer.Exit(exit_code_of(status))
     if not report["valid"]:
         raise typer.Exit(EXIT_INVALID)
