@@ -94,13 +94,14 @@ pub mod flag {
 pub struct Note {
     /// It is on its way from the receiver to the sender.
     pub back: bool,
-    /// Whether it was sent before, and whether it goes ahead of others, one bit each.
+    /// Whether it was sent before, goes ahead of others, and is without data of an application, one bit each.
     rest: u8,
 }
 
 impl Note {
     const AGAIN: u8 = 1;
     const AHEAD: u8 = 2;
+    const BARE: u8 = 4;
 
     /// That of a packet to the sender.
     pub const BACK: Note = Note::new(true, false);
@@ -121,6 +122,18 @@ impl Note {
     #[must_use]
     pub fn sent_before(self) -> Note {
         Note { rest: self.rest | Note::AGAIN, ..self }
+    }
+
+    /// The same, without data of an application in what a stack of others has sealed.
+    #[must_use]
+    pub fn bare(self) -> Note {
+        Note { rest: self.rest | Note::BARE, ..self }
+    }
+
+    /// Whether it is known to carry no data of an application, however long it is.
+    #[inline]
+    pub fn is_bare(self) -> bool {
+        self.rest & Note::BARE != 0
     }
 
     /// The same, to be served before those that wait at the head of the next link.

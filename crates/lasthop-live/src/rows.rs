@@ -136,7 +136,7 @@ pub(crate) fn conclude(
         add_ends(flow, &connection.directions[row.way]);
         // The plan of the run knows sockets; what was talked into them stands in the scenario.
         let spoken = naming.flow_of(connection).map(|(own, _)| &naming.scenario.flows[own]);
-        flow.voice = spoken.and_then(|spoken| VoiceSummary::of(spoken, stats)).map(Box::new);
+        flow.voice = spoken.and_then(|spoken| VoiceSummary::of(spoken, stats, None)).map(Box::new);
         let completed = naming.flow_of(connection).and_then(|(own, _)| naming.completed.get(&own));
         flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
     }

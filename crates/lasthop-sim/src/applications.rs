@@ -3,7 +3,7 @@
 //! Parts of the rows and sums of [`crate::summary`], which fills them in.
 
 use lasthop_core::time::{Span, Time};
-use lasthop_net::measure::{ClassStats, FlowStats, Window};
+use lasthop_net::measure::{ClassStats, Durations, FlowStats, Window};
 use lasthop_net::plan::FlowPlan;
 use lasthop_net::traffic::player::{Screen, Viewing};
 use lasthop_net::traffic::voice::{self, CallQuality};
@@ -229,11 +229,13 @@ columns! {
 }
 
 impl VoiceSummary {
-    /// Of what a receiver saw of `flow`; `None` if that is no voice, or nothing of it was sent.
-    pub fn of(flow: &FlowPlan, stats: &FlowStats) -> Option<VoiceSummary> {
+    /// Of what a receiver saw of `flow`, or of what its applications did (`call`), where packets do not tell; `None` if
+    /// that is no voice, or nothing of it was sent.
+    pub fn of(flow: &FlowPlan, stats: &FlowStats, call: Option<&(Durations, u64)>) -> Option<VoiceSummary> {
         let codec = flow.traffic.offered().codec()?;
-        let CallQuality { rating, mos, delay, loss } =
-            voice::quality(codec, &stats.delay, stats.lost.iter().sum())?;
+        let (delays, lost) =
+            call.map_or((&stats.delay, stats.lost.iter().sum()), |(delays, lost)| (delays, *lost));
+        let CallQuality { rating, mos, delay, loss } = voice::quality(codec, delays, lost)?;
         Some(VoiceSummary { mos, rating, mouth_to_ear_s: delay.seconds(), unheard_share: loss })
     }
 }

@@ -380,7 +380,7 @@ columns! {
         received_packets: u64 = About::new("packets", "packets received").sum();
         /// packets that were transmitted, and what the data still waiting at the sender at the end would fill, or what
         /// a rate-based sender dropped, but not what is withdrawn when the application stops; null for a file without
-        /// end
+        /// end and for a real stack
         generated_packets: Option<u64> = About::new("packets", "packets generated").sum();
         /// packets with data that left the sender at least once
         transmitted_packets: u64 = About::new("packets", "packets transmitted").sum();
@@ -877,7 +877,7 @@ impl FlowSummary {
             call: None,
             realtime: None,
             split: None,
-            voice: VoiceSummary::of(flow, stats).map(Box::new),
+            voice: VoiceSummary::of(flow, stats, report.call).map(Box::new),
             player: None,
             web: None,
             history_samples: None,

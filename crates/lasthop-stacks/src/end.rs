@@ -2,11 +2,12 @@
 //! is ended.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lasthop::{Ecn, Stream, Time};
 
-use crate::{Report, Stack};
+use crate::{Carried, Report, Stack};
 
 /// Rounds of timeouts that an end may have at one instant. One whose timer lies in the past would never let time pass.
 const MOST_ROUNDS: u32 = 10_000;
@@ -110,6 +111,21 @@ impl End {
     /// A datagram arrives.
     pub(crate) fn receive(&mut self, now: Time, ecn: Ecn, data: &mut [u8]) -> Result<(), Reason> {
         guarded(|| self.stack.receive(now, ecn, data))
+    }
+
+    /// The application writes.
+    pub(crate) fn write(&mut self, now: Time, bytes: u64, is_last: bool) -> Result<(), Reason> {
+        guarded(|| self.stack.write(now, bytes, is_last))
+    }
+
+    /// What the last datagram carries.
+    pub(crate) fn carried(&mut self) -> Carried {
+        self.stack.carried()
+    }
+
+    /// Takes the ranges of data that have come.
+    pub(crate) fn arrived(&mut self, all: &mut Vec<Range<u64>>) {
+        self.stack.arrived(all);
     }
 
     /// The application stops.

@@ -43,4 +43,4 @@ mod stack;
 
 pub use end::{Ends, Failure, Reason};
 pub use run::{Connection, EndId, Run, Seen};
-pub use stack::{Report, Stack};
+pub use stack::{Carried, Report, Stack};

@@ -1,6 +1,7 @@
-//! QUIC by quinn-proto: one connection that sends over one stream, set up by TLS 1.3.
+//! QUIC by quinn-proto: one connection that sends over one stream, or in datagrams, set up by TLS 1.3.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,13 +16,21 @@ use quinn_proto::{
 
 use crate::controller::Ours;
 use crate::judge::wire::Secrets;
-use crate::{Ends, Report, Stack, certificate, entropy};
+use crate::{Carried, Ends, Report, Stack, certificate, entropy};
 
 /// Windows that limit nothing up to 1 Gbit/s and 100 ms, in bytes: of a stream, and of a connection.
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 /// What the application hands over at once.
 static PIECE: [u8; 64 << 10] = [0x6c; 64 << 10];
+/// What waits for quinn at most, in bytes of datagrams; the oldest of more is dropped. That is quinn's own limit, but
+/// it does not count what it drops: it is given little at once.
+const WAITING: u64 = 1 << 20;
+const HANDED_OVER: usize = 4 << 10;
+/// Where its data belongs stands at the head of each datagram.
+const POSITION: usize = 8;
+/// An application that writes now and then keeps its connection: quinn ends one after 30 s of silence.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// The length of connection ids: a fixed one, so that no header varies.
 pub const ID_BYTES: usize = 8;
 
@@ -101,6 +110,12 @@ pub struct Settings {
     pub bytes: Option<u64>,
     /// Whether the ends have met before, so that the first data leaves with the first flight (0-RTT).
     pub early_data: bool,
+    /// Whether the application writes later what it has to send ([`Stack::write`]).
+    pub timed: bool,
+    /// Whether what is written so goes in datagrams (RFC 9221), none of which is sent again.
+    pub datagrams: bool,
+    /// Whether both ends tell what datagrams carry and what has come.
+    pub measured: bool,
     /// Where the secrets of its TLS are told, if somewhere.
     pub secrets: Option<Secrets>,
 }
@@ -138,6 +153,12 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
         .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .send_window(STREAM_WINDOW.into());
+    if settings.timed {
+        transport.keep_alive_interval(Some(KEEP_ALIVE));
+    }
+    if settings.datagrams {
+        transport.datagram_send_buffer_size(HANDED_OVER);
+    }
     let transport = Arc::new(transport);
     let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
     let (client, server) = configurations(&mut receiver, &transport, settings);
@@ -151,7 +172,16 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
         let (mut one, mut other) = open((sender.branch(), receiver.branch()), 0);
         meet(&mut one, &mut other, ends.at);
     }
-    let (one, other) = open((sender, receiver), settings.bytes.unwrap_or(u64::MAX));
+    let bytes = if settings.timed { 0 } else { settings.bytes.unwrap_or(u64::MAX) };
+    let (mut one, mut other) = open((sender, receiver), bytes);
+    for end in [&mut one, &mut other] {
+        end.more = settings.timed;
+        end.messages = settings.datagrams.then(Messages::default);
+        end.ranges = settings.measured.then(Ranges::default);
+    }
+    if settings.datagrams {
+        one.stream = None;
+    }
     (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
 }
 
@@ -272,7 +302,38 @@ struct End {
     left: Option<u64>,
     /// All that it has to hand over.
     whole: Option<u64>,
+    /// It will write more.
+    more: bool,
+    /// What goes in datagrams, if that is how data goes.
+    messages: Option<Messages>,
+    /// What is told of data, if something is.
+    ranges: Option<Ranges>,
     report: Report,
+}
+
+/// Datagrams that wait for quinn.
+#[derive(Debug, Default)]
+struct Messages {
+    /// Where each begins, and its length.
+    queue: VecDeque<(u64, u64)>,
+    waiting: u64,
+    written: u64,
+    /// Bytes that were dropped.
+    dropped: u64,
+}
+
+/// What is told of data.
+#[derive(Debug, Default)]
+struct Ranges {
+    /// Ranges that have come and were not taken.
+    arrived: Vec<Range<u64>>,
+    /// Of a stream: those beyond a gap, by where they begin.
+    ahead: BTreeMap<u64, u64>,
+    /// Frames with data that have been sent, and packets that were taken for lost.
+    frames: u64,
+    lost: u64,
+    /// Packets that were taken for lost and whose data has not been sent again.
+    owed: u64,
 }
 
 impl End {
@@ -293,6 +354,9 @@ impl End {
             stream: None,
             left,
             whole: left,
+            more: false,
+            messages: None,
+            ranges: None,
             report: Report::default(),
         }
     }
@@ -317,7 +381,8 @@ impl End {
                     self.report.connected = Some(now);
                     // Early data that was refused was not read: its stream is gone, and all of it is sent anew.
                     let is_refused = connection.has_0rtt() && !connection.accepted_0rtt();
-                    if self.left.is_some() && (self.stream.is_none() || is_refused) {
+                    if self.left.is_some() && self.messages.is_none() && (self.stream.is_none() || is_refused)
+                    {
                         self.stream = connection.streams().open(Dir::Uni);
                         self.left = self.whole;
                     }
@@ -332,16 +397,72 @@ impl End {
                 _ => {}
             }
         }
+        if let Some(messages) = &mut self.messages {
+            if self.left.is_some() {
+                messages.hand_over(connection);
+            } else {
+                self.report.delivered_bytes += receive(connection, self.ranges.as_mut());
+            }
+            return;
+        }
         let Some(stream) = self.stream else { return };
         match &mut self.left {
-            Some(left) => write(connection, stream, left),
-            None => read(connection, stream, now, &mut self.report),
+            Some(left) => write(connection, stream, left, self.more),
+            None => read(connection, stream, now, (&mut self.report, self.ranges.as_mut())),
         }
     }
 }
 
-/// Hands over what the stack takes; the end of the stream behind the last byte.
-fn write(connection: &mut Connection, id: StreamId, left: &mut u64) {
+impl Messages {
+    fn write(&mut self, bytes: u64) {
+        self.queue.push_back((self.written, bytes));
+        self.written += bytes;
+        self.waiting += bytes;
+        while self.waiting > WAITING
+            && let Some((_, oldest)) = self.queue.pop_front()
+        {
+            self.waiting -= oldest;
+            self.dropped += oldest;
+        }
+    }
+
+    /// Gives quinn as many as it takes, none longer than fits into a packet.
+    fn hand_over(&mut self, connection: &mut Connection) {
+        let mut datagrams = connection.datagrams();
+        // Before the peer has said what it takes, none is.
+        let Some(longest) = datagrams.max_size().filter(|&longest| longest > POSITION) else { return };
+        while let Some((position, bytes)) = self.queue.front_mut() {
+            let length = (*bytes).min((longest - POSITION) as u64);
+            let mut datagram = BytesMut::zeroed(POSITION + length as usize);
+            datagram[..POSITION].copy_from_slice(&position.to_be_bytes());
+            if datagrams.send(datagram.freeze(), false).is_err() {
+                return;
+            }
+            (*position, *bytes) = (*position + length, *bytes - length);
+            self.waiting -= length;
+            if *bytes == 0 {
+                self.queue.pop_front();
+            }
+        }
+    }
+}
+
+/// Reads what has come in datagrams, and returns how many bytes that were.
+fn receive(connection: &mut Connection, mut ranges: Option<&mut Ranges>) -> u64 {
+    let mut read = 0;
+    while let Some(datagram) = connection.datagrams().recv() {
+        let Some((position, data)) = datagram.split_first_chunk::<POSITION>() else { continue };
+        read += data.len() as u64;
+        if let Some(ranges) = &mut ranges {
+            let start = u64::from_be_bytes(*position);
+            ranges.arrived.push(start..start + data.len() as u64);
+        }
+    }
+    read
+}
+
+/// Hands over what the stack takes; the end of the stream behind the last byte, unless `more` will be written.
+fn write(connection: &mut Connection, id: StreamId, left: &mut u64, more: bool) {
     let mut stream = connection.send_stream(id);
     while *left > 0 {
         let length = (*left).min(PIECE.len() as u64) as usize;
@@ -349,20 +470,31 @@ fn write(connection: &mut Connection, id: StreamId, left: &mut u64) {
             Ok(written) if written.bytes > 0 => *left -= written.bytes as u64,
             _ => return,
         }
-        if *left == 0 {
+        if *left == 0 && !more {
             // An error says that the peer has stopped the stream: nothing is left to do.
             let _ = stream.finish();
         }
     }
 }
 
-fn read(connection: &mut Connection, id: StreamId, now: Time, report: &mut Report) {
+/// Reads what is there in order. Where ranges are told it is taken as it comes, and counted once all before is there.
+fn read(
+    connection: &mut Connection,
+    id: StreamId,
+    now: Time,
+    (report, mut ranges): (&mut Report, Option<&mut Ranges>),
+) {
     let mut stream = connection.recv_stream(id);
     // The stream was read to its end or reset: nothing more comes.
-    let Ok(mut chunks) = stream.read(true) else { return };
+    let Ok(mut chunks) = stream.read(ranges.is_none()) else { return };
     loop {
         match chunks.next(usize::MAX) {
-            Ok(Some(chunk)) => report.delivered_bytes += chunk.bytes.len() as u64,
+            Ok(Some(chunk)) => match &mut ranges {
+                Some(ranges) => {
+                    ranges.take(&mut report.delivered_bytes, chunk.offset, chunk.bytes.len() as u64);
+                }
+                None => report.delivered_bytes += chunk.bytes.len() as u64,
+            },
             Ok(None) => {
                 report.finished = report.finished.or(Some(now));
                 break;
@@ -372,6 +504,19 @@ fn read(connection: &mut Connection, id: StreamId, now: Time, report: &mut Repor
     }
     // Whether windows have opened is asked in the same instant, by the call to transmit.
     let _ = chunks.finalize();
+}
+
+impl Ranges {
+    /// Takes a range of a stream, of which `delivered` bytes are there without a gap.
+    fn take(&mut self, delivered: &mut u64, start: u64, length: u64) {
+        self.arrived.push(start..start + length);
+        self.ahead.insert(start, length);
+        while let Some(next) = self.ahead.first_entry()
+            && next.key() == delivered
+        {
+            *delivered += next.remove();
+        }
+    }
 }
 
 impl Stack for End {
@@ -431,6 +576,9 @@ impl Stack for End {
         }
         let at = self.clock.instant(now);
         let (_, connection) = self.connection.as_mut()?;
+        if let Some(messages) = &mut self.messages {
+            messages.hand_over(connection);
+        }
         let entropy = &mut self.entropy;
         // One datagram at a time: trains would have to be cut here.
         let transmit = entropy::lend(entropy, || connection.poll_transmit(at, 1, datagram))?;
@@ -439,7 +587,54 @@ impl Stack for End {
         Some(transmit.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)))
     }
 
+    fn write(&mut self, now: Time, bytes: u64, is_last: bool) {
+        self.more = !is_last;
+        match (&mut self.messages, &mut self.left, &mut self.whole) {
+            (Some(messages), ..) if bytes > 0 => messages.write(bytes),
+            (None, Some(left), Some(whole)) => (*left, *whole) = (*left + bytes, *whole + bytes),
+            _ => {}
+        }
+        self.work(now);
+        // Where something was left, its last byte has the end of the stream behind it.
+        if let (true, Some(0), Some(stream)) = (is_last, self.left, self.stream)
+            && let Some((_, connection)) = &mut self.connection
+        {
+            // An error says that it has been ended, or the peer has stopped it.
+            let _ = connection.send_stream(stream).finish();
+        }
+    }
+
+    fn carried(&mut self) -> Carried {
+        let (Some(ranges), Some((_, connection))) = (&mut self.ranges, &self.connection) else {
+            return Carried::Nothing;
+        };
+        let stats = connection.stats();
+        let frames = stats.frame_tx.stream + stats.frame_tx.datagram;
+        let carries = std::mem::replace(&mut ranges.frames, frames) < frames;
+        let lost = stats.path.lost_packets;
+        ranges.owed += lost - std::mem::replace(&mut ranges.lost, lost);
+        // quinn sends again before it sends what is new.
+        match (carries, self.messages.is_none() && ranges.owed > 0) {
+            (false, _) => Carried::Nothing,
+            (true, false) => Carried::New,
+            (true, true) => {
+                ranges.owed -= 1;
+                Carried::Again
+            }
+        }
+    }
+
+    fn arrived(&mut self, all: &mut Vec<Range<u64>>) {
+        if let Some(ranges) = &mut self.ranges {
+            all.append(&mut ranges.arrived);
+        }
+    }
+
     fn stop(&mut self, now: Time) {
+        if let Some(messages) = &mut self.messages {
+            messages.queue.clear();
+            messages.waiting = 0;
+        }
         let left = self.left.replace(0);
         let Some((_, connection)) = &mut self.connection else { return };
         match self.stream {

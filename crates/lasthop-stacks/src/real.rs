@@ -102,7 +102,10 @@ pub fn carry(order: &Order<'_>, socket: &UdpSocket) -> Result<Carried, RealError
 fn check(flow: &FlowPlan) -> Result<(), RealError> {
     let reason = match &flow.transport {
         Transport::Outside(config) if config.stack.is_some() && config.header == u32::from(HEADERS) => {
-            return Ok(());
+            if !scenario::is_timed(flow) {
+                return Ok(());
+            }
+            "over sockets a stack carries files alone: traffic = \"ftp\" or \"transfer\""
         }
         Transport::Outside(config) if config.stack.is_some() => "its stack does not run over UDP",
         _ => "no stack carries it",

@@ -281,6 +281,8 @@ mod tests {
             None
         }
 
+        fn write(&mut self, _: Time, _: u64, _: bool) {}
+
         fn stop(&mut self, _: Time) {}
 
         fn report(&self) -> Report {

@@ -6,14 +6,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use lasthop::{Ecn, Stream, Time};
 use lasthop_core::packet::{Kind, NONE, Note, Packet};
 use lasthop_core::time::Span;
+use lasthop_net::measure::{Durations, Window};
 use lasthop_net::plan::{FlowPlan, Plan};
 use lasthop_net::routing::Routes;
 use lasthop_net::trace::{Recorded, Recording, Sink};
-use lasthop_net::traffic::arrival;
+use lasthop_net::traffic::video::Packing;
+use lasthop_net::traffic::{Offer, Source, Traffic, arrival, stream_of};
 use lasthop_net::transport::extra::Extra;
 use lasthop_net::transport::outside::Departure;
 use lasthop_net::world::{Evaluation, World};
@@ -24,7 +27,7 @@ use lasthop_sim::summary::Summary;
 
 use crate::controller::Ours;
 use crate::end::{End, LONGEST};
-use crate::{Ends, Failure, Stack, quinn, smoltcp};
+use crate::{Carried, Ends, Failure, Stack, quinn, smoltcp};
 
 /// Ports of receivers, and of the sender of the flow with the number 0.
 const RECEIVER_PORT: u16 = 443;
@@ -62,6 +65,7 @@ pub fn run_into(
     let set_up = within.elapsed();
     let mut driver = Driver::new(plan, seed, &mut world);
     driver.run(&mut world, |world| within.check(world, sink))?;
+    driver.tell_calls(&mut world);
     world.finish();
     within.check(&mut world, sink)?;
     let summary = Summary::new(plan, seed, &world, set_up, within.elapsed());
@@ -71,20 +75,30 @@ pub fn run_into(
 /// The stacks of both ends of a flow; an error names what is not there.
 pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String> {
     let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
+    let (timed, measured) =
+        (is_timed(flow), flow.realtime.is_some() || flow.traffic.offered().codec().is_some());
     match config.name {
         "quinn" => {
             let congestion = match &config.controller {
                 Some(controller) => quinn::Congestion::Ours(Ours(controller.clone())),
                 None => quinn::Congestion::by_name(&config.congestion)?,
             };
-            let early_data = config.early_data;
-            let settings = quinn::Settings { congestion, bytes, early_data, secrets: None };
+            let (early_data, datagrams) = (config.early_data, config.datagrams);
+            let settings = quinn::Settings {
+                congestion,
+                bytes,
+                early_data,
+                timed,
+                datagrams,
+                measured,
+                ..quinn::Settings::default()
+            };
             Ok(quinn::pair(&settings, ends))
         }
         "smoltcp" => {
             let congestion = smoltcp::Congestion::by_name(&config.congestion);
             let congestion = congestion.ok_or_else(|| format!("smoltcp has no {}", config.congestion))?;
-            Ok(smoltcp::pair(&smoltcp::Settings { congestion, bytes }, ends))
+            Ok(smoltcp::pair(&smoltcp::Settings { congestion, bytes, timed, measured }, ends))
         }
         name => Err(format!("this build has no stack {name}")),
     }
@@ -105,6 +119,11 @@ pub(crate) fn ends(plan: &Plan, index: usize, seed: u64, at: Time) -> Ends {
     }
 }
 
+/// Whether the application of a flow writes by a clock of its own.
+pub(crate) fn is_timed(flow: &FlowPlan) -> bool {
+    !matches!(flow.traffic, Traffic::Ftp(_) | Traffic::Transfer(_))
+}
+
 type Pair = (String, Box<dyn Stack>, Box<dyn Stack>);
 
 /// What the application of a flow does at a time.
@@ -112,6 +131,7 @@ type Pair = (String, Box<dyn Stack>, Box<dyn Stack>);
 enum Act {
     Start,
     Stop,
+    Write,
 }
 
 /// A flow of a stack.
@@ -128,7 +148,42 @@ struct Flow {
     header: u32,
     /// What its sender had counted when the measured time began: packets lost, reductions.
     before: Option<(u64, u64)>,
+    /// What its application writes, if it does so by a clock of its own.
+    source: Option<Source>,
+    /// It has real-time metrics.
+    is_realtime: bool,
+    call: Option<Call>,
     stopped: bool,
+    /// It was stopped in the midst of its work.
+    withdrawn: bool,
+}
+
+/// The datagrams of a call, each as long as the codec makes it.
+struct Call {
+    bytes: u64,
+    /// When each was written, while it has not come.
+    written: Vec<Option<Time>>,
+    delays: Durations,
+    /// Behind the last that has come.
+    come: usize,
+}
+
+impl Call {
+    /// Datagrams that did not come, though one behind them has; of those written in the window.
+    fn lost(&self, window: &Window) -> u64 {
+        let missing = self.written[..self.come].iter().flatten();
+        missing.filter(|&&at| window.contains(at)).count() as u64
+    }
+
+    fn arrive(&mut self, now: Time, range: &Range<u64>, window: &Window) {
+        let number = (range.start / self.bytes) as usize;
+        if let Some(written) = self.written.get_mut(number).and_then(Option::take)
+            && window.contains(now)
+        {
+            self.delays.add(now.since(written));
+        }
+        self.come = self.come.max(number + 1);
+    }
 }
 
 struct Driver<'a> {
@@ -137,9 +192,8 @@ struct Driver<'a> {
     flows: Vec<Flow>,
     /// The place in `flows` of a flow of the plan. Only looked up.
     by_index: HashMap<usize, usize>,
-    /// What applications do, in order, and how much of it is done.
-    acts: Vec<(Time, Act, usize)>,
-    done: usize,
+    /// What applications will do, in order, and the place of the flow.
+    acts: BTreeSet<(Time, Act, usize)>,
     /// When which end wants a timeout: twice the place of its flow, one more for a receiver.
     timers: BTreeSet<(Time, usize)>,
     touched: Vec<usize>,
@@ -147,41 +201,61 @@ struct Driver<'a> {
     left: Vec<Departure>,
     datagram: Vec<u8>,
     arrived: Vec<u8>,
+    ranges: Vec<Range<u64>>,
 }
 
 impl<'a> Driver<'a> {
     fn new(plan: &'a Plan, seed: u64, world: &mut World) -> Driver<'a> {
         let mut routes = Routes::new(plan.nodes.len(), &plan.links);
-        let (mut flows, mut acts) = (Vec::new(), Vec::new());
+        let (mut flows, mut acts) = (Vec::new(), BTreeSet::new());
         for ((index, flow), start) in plan.flows.iter().enumerate().zip(arrival::starts(&plan.flows, seed)) {
             if flow.transport.stack().is_none() {
                 continue;
             }
             // Its row of the results is that of a sender, even if it never starts.
             world.told_of(index, plan.percentiles);
-            acts.push((start, Act::Start, flows.len()));
+            acts.insert((start, Act::Start, flows.len()));
             acts.extend(flow.stop.map(|stop| (stop, Act::Stop, flows.len())));
             let header = match &flow.transport {
                 lasthop_net::plan::Transport::Outside(config) => config.header,
                 _ => 0,
             };
             let mtu = mtu(plan, flow, &mut routes);
-            flows.push(Flow { index, ends: None, sent: [0; 2], mtu, header, before: None, stopped: false });
+            let stream = stream_of(seed, &flow.name);
+            let call = flow.traffic.offered().codec().map(|_| Call {
+                bytes: flow.traffic.offered().largest_write().unwrap_or(1).max(1),
+                written: Vec::new(),
+                delays: Durations::new(plan.percentiles),
+                come: 0,
+            });
+            flows.push(Flow {
+                index,
+                ends: None,
+                sent: [0; 2],
+                mtu,
+                header,
+                before: None,
+                source: is_timed(flow)
+                    .then(|| Source::new(&flow.traffic, Packing::of(&flow.transport), stream)),
+                is_realtime: flow.realtime.is_some(),
+                call,
+                stopped: false,
+                withdrawn: false,
+            });
         }
-        acts.sort_unstable();
         Driver {
             plan,
             seed,
             by_index: flows.iter().enumerate().map(|(place, flow)| (flow.index, place)).collect(),
             flows,
             acts,
-            done: 0,
             timers: BTreeSet::new(),
             touched: Vec::new(),
             store: Store::new(plan),
             left: Vec::new(),
             datagram: Vec::with_capacity(2048),
             arrived: Vec::with_capacity(2048),
+            ranges: Vec::new(),
         }
     }
 
@@ -195,7 +269,7 @@ impl<'a> Driver<'a> {
         let mut looked = 0;
         loop {
             let now = world.standing().now;
-            let act = self.acts.get(self.done).map(|act| act.0);
+            let act = self.acts.first().map(|act| act.0);
             let timer = self.timers.first().map(|timer| timer.0);
             let next = act.into_iter().chain(timer).fold(end, Time::min);
             // Never far at once, so that limits are seen, but no steps through a time in which nothing happens.
@@ -205,10 +279,10 @@ impl<'a> Driver<'a> {
             if has_left {
                 self.receive(world)?;
             }
-            while let Some(&(at, act, place)) = self.acts.get(self.done)
+            while let Some(&(at, act, place)) = self.acts.first()
                 && at <= now
             {
-                self.done += 1;
+                self.acts.pop_first();
                 self.act(world, act, place)?;
             }
             while let Some(&(at, end)) = self.timers.first()
@@ -245,12 +319,18 @@ impl<'a> Driver<'a> {
         if act == Act::Stop {
             flow.stopped = true;
             let Some([sender, _]) = &mut flow.ends else { return Ok(()) };
-            sender.stop(now).map_err(|reason| ended(plan, &sender.fail((seed, now), reason)))?;
+            // What has been written goes on its way, if the source could have stopped by itself there.
+            flow.withdrawn = !flow.source.as_ref().is_some_and(Source::is_exhausted);
+            let stopped = if flow.withdrawn { sender.stop(now) } else { sender.write(now, 0, true) };
+            stopped.map_err(|reason| ended(plan, &sender.fail((seed, now), reason)))?;
             self.touch(2 * place);
             return Ok(());
         }
         if flow.stopped {
             return Ok(());
+        }
+        if act == Act::Write {
+            return self.write(world, place, Source::next);
         }
         let ends = Ends { longest: flow.mtu - flow.header, ..ends(self.plan, flow.index, seed, now) };
         let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends)
@@ -259,8 +339,31 @@ impl<'a> Driver<'a> {
             End::new(&name, (ends.sender, ends.receiver), sender),
             End::new(&name, (ends.receiver, ends.sender), receiver),
         ]);
+        let is_timed = flow.source.is_some();
         self.touch(2 * place);
         self.touch(2 * place + 1);
+        if is_timed { self.write(world, place, Source::start) } else { Ok(()) }
+    }
+
+    /// The application of a flow writes, and says when it does so again.
+    fn write(
+        &mut self,
+        world: &World,
+        place: usize,
+        next: fn(&mut Source, Time) -> Offer,
+    ) -> Result<(), RunError> {
+        let now = world.standing().now;
+        let flow = &mut self.flows[place];
+        let (Some(source), Some([sender, _])) = (&mut flow.source, &mut flow.ends) else { return Ok(()) };
+        let Offer { bytes, next } = next(source, now);
+        if let Some(call) = &mut flow.call {
+            call.written.push(Some(now));
+        }
+        self.acts.extend(next.map(|next| (next, Act::Write, place)));
+        let plan = &self.plan.flows[flow.index];
+        let written = sender.write(now, bytes.unwrap_or(0), next.is_none());
+        written.map_err(|reason| ended(plan, &sender.fail((self.seed, now), reason)))?;
+        self.touch(2 * place);
         Ok(())
     }
 
@@ -293,7 +396,7 @@ impl<'a> Driver<'a> {
         self.arrived.extend_from_slice(&slot.bytes);
         let side = usize::from(!packet.note.back);
         if side == 1 {
-            stats.arrive(at, &packet, packet.stamp, is_first, &window);
+            stats.arrive_sealed(at, &packet, is_first, &window);
         }
         let end = self.flows[place].end_mut(side);
         let before = end.delivered();
@@ -303,6 +406,16 @@ impl<'a> Driver<'a> {
         }
         if side == 1 {
             stats.deliver(at, end.delivered() - before, &window);
+            self.ranges.clear();
+            end.arrived(&mut self.ranges);
+            if let Some(call) = &mut self.flows[place].call {
+                self.ranges.iter().for_each(|range| call.arrive(at, range, &window));
+            }
+            for ranges in self.ranges.chunk_by(|one, next| one.end == next.start) {
+                let (start, end) = (ranges[0].start, ranges[ranges.len() - 1].end);
+                let whole = Packet { seq: start, payload: (end - start) as u16, ..packet };
+                stats.unpack(at, &whole, packet.stamp, true);
+            }
         }
         self.touch(2 * place + side);
         Ok(())
@@ -324,18 +437,22 @@ impl<'a> Driver<'a> {
     fn serve_end(&mut self, world: &mut World, number: usize) -> Result<(), RunError> {
         let now = world.standing().now;
         let (place, side) = (number / 2, number % 2);
-        let Flow { index, ends, sent, mtu, header, .. } = &mut self.flows[place];
+        let Flow { index, ends, sent, mtu, header, is_realtime, .. } = &mut self.flows[place];
         let Some(end) = ends.as_mut().map(|ends| &mut ends[side]) else { return Ok(()) };
         end.touched = false;
         let (store, is_over) = (&mut self.store, now >= Time(self.plan.duration.0));
-        let served = end.serve(now, &mut self.datagram, |_, ecn, data| {
+        let served = end.serve(now, &mut self.datagram, |end, ecn, data| {
             if is_over {
                 return Ok(false);
             }
             let bytes = data.len() + *header as usize;
             // It must not be cut, and the host cannot send it: a stack that probes for longer packets learns so.
             if bytes <= *mtu as usize {
-                send(world, store, (*index, side == 1, sent[side]), (ecn, data), bytes);
+                let carried = if side == 0 && *is_realtime { Some(end.carried()) } else { None };
+                let (again, bare) = (carried == Some(Carried::Again), carried == Some(Carried::Nothing));
+                let note = Note::new(side == 1, again);
+                let note = if bare { note.bare() } else { note };
+                send(world, store, (*index, note, sent[side]), (ecn, data), bytes);
                 sent[side] += 1;
             }
             Ok(true)
@@ -355,6 +472,19 @@ impl<'a> Driver<'a> {
             self.tell(world, place);
         }
         Ok(())
+    }
+
+    /// Tells the world what came of calls.
+    fn tell_calls(&mut self, world: &mut World) {
+        let window = world.network.window();
+        for flow in &mut self.flows {
+            if let (Some(call), Some(told)) =
+                (flow.call.take(), world.told_of(flow.index, self.plan.percentiles))
+            {
+                let lost = call.lost(&window);
+                told.call = Some((call.delays, lost));
+            }
+        }
     }
 
     /// Tells the world what a sender says of itself.
@@ -386,8 +516,8 @@ impl<'a> Driver<'a> {
             told.retransmitted = counts.0 - before.0;
             told.fast_recoveries = counts.1 - before.1;
         }
-        told.completed = report.finished.filter(|_| !flow.stopped);
-        told.reset = report.closed.map(|(at, _)| at).filter(|_| report.finished.is_none() && !flow.stopped);
+        told.completed = report.finished.filter(|_| !flow.withdrawn);
+        told.reset = report.closed.map(|(at, _)| at).filter(|_| report.finished.is_none() && !flow.withdrawn);
     }
 }
 
@@ -401,11 +531,11 @@ impl Flow {
     }
 }
 
-/// Puts a datagram on its way. `back`: from the receiver; `number`: how many that end has sent before.
+/// Puts a datagram on its way. `number`: how many its end has sent before.
 fn send(
     world: &mut World,
     store: &mut Store<Ecn>,
-    (flow, back, number): (usize, bool, u64),
+    (flow, note, number): (usize, Note, u64),
     (ecn, data): (Ecn, &[u8]),
     bytes: usize,
 ) {
@@ -420,12 +550,15 @@ fn send(
         payload: (bytes as u16).saturating_sub(DATAGRAM_HEADER),
         kind: Kind::Udp,
         flags: ecn.flags(),
-        note: Note::new(back, false),
+        note,
         ..Packet::default()
     };
-    if back {
-        let counts = world.network.window().contains(now);
-        world.network.flows[flow].acks_sent += u64::from(counts);
+    let counts = world.network.window().contains(now);
+    let stats = &mut world.network.flows[flow];
+    if note.back {
+        stats.acks_sent += u64::from(counts);
+    } else {
+        stats.send(now, &packet);
     }
     world.inject(flow, packet, Some(Extra { bytes_at: Some(ticket), ..Extra::default() }));
 }

@@ -1,10 +1,11 @@
-//! TCP by smoltcp: one connection that sends a file, over IPv4, each end with an interface of its own.
+//! TCP by smoltcp: one connection that sends in one direction, over IPv4, each end with an interface of its own.
 //!
 //! Its packets are those of the wire, IP header included. smoltcp tells neither its window nor its RTT, so what a
 //! report has of losses is counted here: data that leaves a second time.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use lasthop::{Ecn, Time};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -13,7 +14,7 @@ use smoltcp::socket::tcp::{self, CongestionControl, Socket, SocketBuffer};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Packet, TcpPacket, TcpSeqNumber};
 
-use crate::{Ends, Report, Stack};
+use crate::{Carried, Ends, Report, Stack};
 
 /// Buffers that limit nothing up to 100 Mbit/s and 80 ms, in bytes; and of the direction in which no data goes.
 const BUFFER: usize = 1 << 20;
@@ -59,12 +60,17 @@ pub struct Settings {
     pub congestion: Congestion,
     /// Bytes to transfer; without an end if `None`.
     pub bytes: Option<u64>,
+    /// Whether the application writes later what it has to send ([`Stack::write`]).
+    pub timed: bool,
+    /// Whether both ends tell what packets carry and what has come.
+    pub measured: bool,
 }
 
 /// Both ends of a connection, for [`crate::Run::connect`], where the network adds headers of UDP to its packets; in a
 /// scenario it adds none.
 pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dyn Stack>) {
-    let sender = End::new(settings, ends, Some(settings.bytes.unwrap_or(u64::MAX)));
+    let bytes = if settings.timed { 0 } else { settings.bytes.unwrap_or(u64::MAX) };
+    let sender = End::new(settings, ends, Some(bytes));
     let receiver = End::new(settings, ends, None);
     (format!("smoltcp {}", settings.congestion.name()), Box::new(sender), Box::new(receiver))
 }
@@ -133,6 +139,14 @@ struct End {
     left: Option<u64>,
     /// Behind the last byte that has left so far.
     sent: Option<TcpSeqNumber>,
+    /// The application will write more.
+    more: bool,
+    /// What the last packet carries.
+    carried: Carried,
+    /// Ranges that have come and were not taken, if they are told.
+    arrived: Option<Vec<Range<u64>>>,
+    /// The number of the first byte of data, once it is known.
+    first: Option<TcpSeqNumber>,
     /// Whether the connection has been there, or has been asked for.
     is_open: bool,
     report: Report,
@@ -158,6 +172,8 @@ impl End {
             Congestion::Reno => CongestionControl::Reno,
             Congestion::None => CongestionControl::None,
         });
+        // What is written now and then leaves at once.
+        socket.set_nagle_enabled(!settings.timed);
         let mut report = Report { lost_packets: is_sender.then_some(0), ..Report::default() };
         let opened = match (own, peer) {
             (SocketAddr::V4(own), SocketAddr::V4(peer)) => {
@@ -177,7 +193,23 @@ impl End {
         let mut sockets = SocketSet::new(Vec::with_capacity(1));
         let socket = sockets.add(socket);
         let (called, sent, is_open) = (ends.at, None, is_sender);
-        End { card, interface, sockets, socket, called, left, sent, is_open, report }
+        let arrived = settings.measured.then(Vec::new);
+        let (more, carried, first) = (settings.timed, Carried::Nothing, None);
+        End {
+            card,
+            interface,
+            sockets,
+            socket,
+            called,
+            left,
+            sent,
+            more,
+            carried,
+            arrived,
+            first,
+            is_open,
+            report,
+        }
     }
 
     /// The application: writes and reads.
@@ -198,11 +230,11 @@ impl End {
                     Ok(taken @ 1..) => *left -= taken as u64,
                     _ => break,
                 }
-                if *left == 0 {
+                if *left == 0 && !self.more {
                     socket.close();
                 }
             }
-            if *left == 0 && socket.send_queue() == 0 {
+            if *left == 0 && !self.more && socket.send_queue() == 0 {
                 self.report.finished.get_or_insert(now);
             }
         } else {
@@ -224,22 +256,23 @@ impl End {
 
     /// Counts data that has left before.
     fn count(&mut self, packet: &[u8]) {
-        let Ok(segment) = Ipv4Packet::new_checked(packet).and_then(|ip| TcpPacket::new_checked(ip.payload()))
-        else {
-            return;
-        };
-        let length = segment.payload().len();
-        if length == 0 {
-            return;
-        }
-        let from = segment.seq_number();
+        self.carried = Carried::Nothing;
+        let Some((from, length, _)) = segment(packet).filter(|segment| segment.1 > 0) else { return };
         let (end, until) = (self.sent.unwrap_or(from), from + length);
+        self.carried = if from < end { Carried::Again } else { Carried::New };
         if from < end {
             self.report.lost_packets = self.report.lost_packets.map(|lost| lost + 1);
             self.report.lost_bytes = Some(self.report.lost_bytes.unwrap_or(0) + length as u64);
         }
         self.sent = Some(if until > end { until } else { end });
     }
+}
+
+/// The first sequence number of a packet, its bytes of data, and whether it opens the connection.
+fn segment(packet: &[u8]) -> Option<(TcpSeqNumber, usize, bool)> {
+    let ip = Ipv4Packet::new_checked(packet).ok()?;
+    let segment = TcpPacket::new_checked(ip.payload()).ok()?;
+    Some((segment.seq_number(), segment.payload().len(), segment.syn()))
 }
 
 impl Stack for End {
@@ -257,6 +290,16 @@ impl Stack for End {
 
     fn receive(&mut self, now: Time, _: Ecn, data: &mut [u8]) {
         self.called = now;
+        if let (Some(arrived), Some((from, length, is_syn))) = (&mut self.arrived, segment(data)) {
+            let first = *self.first.get_or_insert(if is_syn { from + 1 } else { from });
+            // Sequence numbers come round: it lies near the first byte that is missing.
+            let delivered = self.report.delivered_bytes;
+            let beyond = from.0.wrapping_sub(first.0).wrapping_sub(delivered as i32);
+            if length > 0 && beyond >= 0 {
+                let start = delivered + u64::from(beyond.unsigned_abs());
+                arrived.push(start..start + length as u64);
+            }
+        }
         self.card.arrived.push_back(data.to_vec());
         self.interface.poll_ingress_single(instant(now), &mut self.card, &mut self.sockets);
         self.work(now);
@@ -272,6 +315,26 @@ impl Stack for End {
         self.count(&packet);
         datagram.extend(packet);
         Some(Ecn::NotEct)
+    }
+
+    fn write(&mut self, now: Time, bytes: u64, is_last: bool) {
+        self.called = now;
+        self.more = !is_last;
+        self.left = self.left.map(|left| left + bytes);
+        if is_last && self.left == Some(0) {
+            self.sockets.get_mut::<Socket<'_>>(self.socket).close();
+        }
+        self.work(now);
+    }
+
+    fn carried(&mut self) -> Carried {
+        self.carried
+    }
+
+    fn arrived(&mut self, all: &mut Vec<Range<u64>>) {
+        if let Some(arrived) = &mut self.arrived {
+            all.append(arrived);
+        }
     }
 
     fn stop(&mut self, now: Time) {

@@ -1,5 +1,7 @@
 //! What a transport has to offer to be driven in simulated time.
 
+use std::ops::Range;
+
 use lasthop::{Ecn, Span, Time};
 
 /// One end of a connection, without sockets, threads and clock. [`crate::Run`] calls it.
@@ -21,6 +23,10 @@ pub trait Stack {
     /// sent now.
     fn transmit(&mut self, now: Time, datagram: &mut Vec<u8>) -> Option<Ecn>;
 
+    /// The application of a sender writes; `is_last` if it never will again. Only for connections that were told so
+    /// when they were made.
+    fn write(&mut self, now: Time, bytes: u64, is_last: bool);
+
     /// The application of a sender stops in the midst of its work: what has not arrived is not sent again.
     fn stop(&mut self, now: Time);
 
@@ -31,6 +37,28 @@ pub trait Stack {
     fn delivered(&self) -> u64 {
         self.report().delivered_bytes
     }
+
+    /// What the datagram of the last call to [`Stack::transmit`] carries, of connections that were told to say so.
+    fn carried(&mut self) -> Carried {
+        Carried::Nothing
+    }
+
+    /// Takes the ranges of data that have come since the last call, in the order in which they came, of connections
+    /// that were told to say so. They are counted from the first byte that the application of the sender has written.
+    fn arrived(&mut self, all: &mut Vec<Range<u64>>) {
+        let _ = all;
+    }
+}
+
+/// What a datagram carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// No data of the application.
+    Nothing,
+    /// Data that leaves for the first time.
+    New,
+    /// Data that has left before.
+    Again,
 }
 
 /// What a stack says of itself, as far as it does.

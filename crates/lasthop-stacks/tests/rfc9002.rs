@@ -134,6 +134,10 @@ impl Stack for Slow {
         self.stack.transmit(now, datagram)
     }
 
+    fn write(&mut self, now: Time, bytes: u64, is_last: bool) {
+        self.stack.write(now, bytes, is_last);
+    }
+
     fn stop(&mut self, now: Time) {
         self.stack.stop(now);
     }

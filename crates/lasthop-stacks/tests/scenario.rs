@@ -113,6 +113,29 @@ fn what_cannot_run_is_refused_with_the_reason() {
     let smoltcp = refused("\"smoltcp:lasthop:veno\"");
     assert!(smoltcp.contains("smoltcp takes no controllers of ours"), "{smoltcp}");
     assert!(smoltcp.contains("choose one of its own: cubic, reno, none"), "{smoltcp}");
+    let datagrams = refused("{ stack = \"smoltcp\", data = \"datagrams\" }");
+    assert!(datagrams.contains("smoltcp has no datagrams"), "{datagrams}");
+    assert!(datagrams.contains("leave data out, or choose quinn"), "{datagrams}");
+    let of_traffic = [
+        ("quinn", "web", "its connections send in one direction"),
+        ("quinn", "video-on-demand", "its connections send in one direction"),
+        ("quinn", "video-call", "it tells an encoder no rate"),
+        ("quinn", "voice", "needs datagrams: what comes late over a reliable transport is lost to a call"),
+        ("quinn+datagrams", "ftp", "a file needs a stream"),
+        (
+            "quinn+datagrams",
+            "web",
+            "does not run over quinn:cubic+datagrams: its connections send in one direction",
+        ),
+    ];
+    for (transport, kind, expected) in of_traffic {
+        let said = refused(&format!("\"{transport}\"\ntraffic = \"{kind}\""));
+        assert!(said.contains(expected), "{transport}, {kind}: {said}");
+    }
+    let paced = "{ kind = \"paced-ftp\", write = \"1 kB\", interval = \"1 ms\", bytes = \"1 MB\" }";
+    let said = refused(&format!("\"quinn+datagrams\"\ntraffic = {paced}"));
+    assert!(said.contains("what is lost of it never comes, so it has no end"), "{said}");
+    assert!(said.contains("it carries paced-ftp without bytes, cbr, on-off"), "{said}");
     let early = refused("{ stack = \"smoltcp\", early_data = true }");
     assert!(early.contains("smoltcp sends no data in its first flight"), "{early}");
     for (rest, expected) in cases {
@@ -249,4 +272,114 @@ fn the_simulator_alone_refuses() {
         "{text}"
     );
     assert!(text.contains("make build FEATURES=stacks"), "{text}");
+}
+
+/// The only flow of a run of this length, with real-time metrics.
+fn measured(seconds: u32, keys: &str, flow: &str) -> FlowSummary {
+    let text = plan(seconds, keys, &[flow]).to_json();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["measure"] = serde_json::json!({ "realtime": {} });
+    let scenario = Scenario::parse(&value.to_string(), Format::Json, "test", &[]).unwrap();
+    run(&scenario, 1).summary.flows.remove(0)
+}
+
+const LOSSY: &str =
+    ", error = { kind = \"bernoulli\", packet_error_rate = 0.05 }, reverse = { error = \"none\" }";
+
+/// So much in 500 B at a time, for 60 s.
+fn steady(rate: &str) -> String {
+    format!(
+        "traffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"500 B\" }}\nstart = \"0 s\"\nstop = \"60 s\""
+    )
+}
+
+/// A datagram is sent once, and arrives or is lost, by the count of the network; over a stream what is lost is sent
+/// again, and all arrives. A write each 200 ms has a packet to itself, but for those that wait for the handshake; at
+/// 1 Mbit/s two share one now and then, as the window is short.
+#[test]
+fn datagrams_are_never_sent_again() {
+    for (congestion, rate, writes) in [
+        ("cubic", "20 kbit/s", 300),
+        ("newreno", "20 kbit/s", 300),
+        ("bbr", "20 kbit/s", 300),
+        ("cubic", "1 Mbit/s", 15_000),
+    ] {
+        let table = format!("{{ stack = \"quinn\", congestion = \"{congestion}\", data = \"datagrams\" }}");
+        let over = |keys| measured(62, keys, &format!("transport = {table}\n{}", steady(rate)));
+        let clean = over("");
+        assert_eq!(
+            (clean.transport.as_str(), clean.bytes_delivered),
+            (&*format!("quinn:{congestion}+datagrams"), 500 * writes)
+        );
+        let flow = over(LOSSY);
+        let seen = flow.realtime.as_ref().unwrap();
+        let (lost, missing) = (seen.lost_transmissions, writes - flow.bytes_delivered / 500);
+        assert_eq!(seen.transmitted_packets, seen.transmissions, "{congestion}");
+        assert_eq!(seen.transmissions, seen.received_packets + lost, "{congestion}");
+        assert!(seen.transmissions <= writes && lost > 0, "{congestion}: {seen:?}");
+        assert!((lost..=2 * lost).contains(&missing), "{congestion}: {missing} writes in {lost} packets");
+        if rate == "20 kbit/s" {
+            assert_eq!(clean.realtime.as_ref().unwrap().transmissions, writes, "{congestion}");
+            assert!(seen.transmissions > writes - 10, "{congestion}: {seen:?}");
+        }
+    }
+    for stack in ["quinn", "smoltcp:reno"] {
+        let flow = measured(65, LOSSY, &format!("transport = \"{stack}\"\n{}", steady("200 kbit/s")));
+        let seen = flow.realtime.as_ref().unwrap();
+        assert_eq!(flow.bytes_delivered, 1_500_000, "{stack}");
+        let (again, lost) = (seen.transmissions - seen.transmitted_packets, seen.lost_transmissions);
+        assert!(again > 50 && again <= 2 * lost, "{stack}: {again} for {lost}");
+    }
+}
+
+/// What is written at a stop goes on its way; every kind that a stack carries arrives whole over a clean link, in time.
+#[test]
+fn traffic_by_a_clock_arrives() {
+    let kinds = [
+        "{ kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"500 B\" }",
+        "{ kind = \"on-off\", rate = \"1 Mbit/s\", packet = \"500 B\", on = \"1 s\", off = \"1 s\" }",
+        "\"mpeg4\"",
+        "{ kind = \"game\", side = \"server\" }",
+        "{ kind = \"paced-ftp\", write = \"3 kB\", interval = \"20 ms\" }",
+    ];
+    for traffic in kinds {
+        let rest = format!("traffic = {traffic}\nstop = \"10 s\"");
+        let written = measured(12, "", &format!("transport = \"udp\"\n{rest}")).bytes_delivered;
+        for transport in ["quinn", "quinn+datagrams", "smoltcp"] {
+            let flow = measured(12, "", &format!("transport = \"{transport}\"\n{rest}"));
+            assert_eq!(flow.bytes_delivered, written, "{traffic} over {transport}");
+            let seen = flow.realtime.as_ref().unwrap();
+            assert!(seen.realtime_index.unwrap() > 0.98, "{traffic} over {transport}: {seen:?}");
+            assert_eq!((seen.lost_transmissions, flow.reset_s), (0, None), "{traffic} over {transport}");
+            if traffic == "\"mpeg4\"" {
+                let share = (seen.stall_share, seen.decodable_share);
+                let is_lossy = transport.ends_with("datagrams");
+                let expected = if is_lossy { (None, Some(1.0)) } else { (Some(0.0), None) };
+                assert_eq!(share, expected, "{transport}");
+            }
+        }
+    }
+}
+
+/// A writing pause that is longer than the 30 s after which quinn ends a silent connection.
+#[test]
+fn silence_does_not_end_a_connection() {
+    let text =
+        "transport = \"quinn\"\ntraffic = { kind = \"paced-ftp\", write = \"1 kB\", interval = \"45 s\" }";
+    let flow = lone(100, "", text);
+    assert_eq!((flow.bytes_delivered, flow.reset_s), (3000, None));
+}
+
+/// A packet of G.711 is 172 B; around it are 8 B that say where it belongs, 3 of the frame, 26 or 27 of the packet,
+/// and 28 of UDP and IP: 0.19 ms at 10 Mbit/s, behind 20 ms of speech and before 20 ms of the path.
+#[test]
+fn a_call_in_datagrams_has_its_delay_by_hand() {
+    let flow = |keys| lone(60, keys, "transport = \"quinn+datagrams\"\ntraffic = \"voice\"");
+    let clean = flow("").voice.unwrap();
+    let expected = 0.04 + f64::from(172 + 8 + 3 + 26 + 28) * 8.0 / 10e6;
+    assert!((clean.mouth_to_ear_s - expected).abs() < 0.1e-3, "{} for {expected}", clean.mouth_to_ear_s);
+    assert!(clean.unheard_share < 0.02, "{}", clean.unheard_share);
+    let lossy = flow(LOSSY).voice.unwrap();
+    assert!((0.02..0.09).contains(&lossy.unheard_share), "{}", lossy.unheard_share);
+    assert!(lossy.mos < clean.mos - 0.3, "{} and {}", lossy.mos, clean.mos);
 }

@@ -109,7 +109,7 @@ fn a_hostile_network_is_survived() {
         let link = link.reorder_within(std::time::Duration::from_millis(10));
         let mut run = Run::new(Network::new(&Path::new(["server", "phone"]).link(link), seed).unwrap(), seed);
         let congestion = Congestion::ALL[seed as usize % 2];
-        let settings = Settings { congestion, bytes: Some(200_000) };
+        let settings = Settings { congestion, bytes: Some(200_000), ..Settings::default() };
         let connection = run.connect("server", "phone", |ends| smoltcp::pair(&settings, ends)).unwrap();
         run.network().damage(0.02, 0.02);
         run.until(Time::ZERO + Span::from_secs(600));

@@ -135,10 +135,13 @@ impl Observers {
         }
     }
 
-    fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
+    fn receive(&mut self, now: Time, packet: &Packet) {
         if let Some(bins) = &mut self.bins {
             bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
         }
+    }
+
+    fn unpack(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
         if let Some(realtime) = &mut self.realtime {
             let timely = realtime.arrive(now, packet, first_sent, fresh);
             if let Some(bins) = &mut self.bins {
@@ -190,7 +193,7 @@ impl FlowStats {
     }
 
     /// The sender of a flow that is measured in real time sends a packet at `now`.
-    pub(crate) fn send(&mut self, now: Time, packet: &Packet) {
+    pub fn send(&mut self, now: Time, packet: &Packet) {
         if let Some(observers) = &mut self.observers {
             observers.send(now, packet);
         }
@@ -212,15 +215,36 @@ impl FlowStats {
     /// before.
     #[inline]
     pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool, window: &Window) {
+        self.count(now, packet, first_sent, fresh, window);
+        if let Some(observers) = &mut self.observers {
+            observers.receive(now, packet);
+            observers.unpack(now, packet, first_sent, fresh);
+        }
+    }
+
+    /// The same of a packet of which its ends alone know what it carries: [`FlowStats::unpack`] tells.
+    pub fn arrive_sealed(&mut self, now: Time, packet: &Packet, fresh: bool, window: &Window) {
+        self.count(now, packet, packet.stamp, fresh, window);
+        if let Some(observers) = &mut self.observers {
+            observers.receive(now, packet);
+        }
+    }
+
+    /// The range of a packet that has arrived, for real-time metrics.
+    pub fn unpack(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
+        if let Some(observers) = &mut self.observers {
+            observers.unpack(now, packet, first_sent, fresh);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool, window: &Window) {
         if window.contains(now) {
             self.bytes_received += u64::from(packet.bytes);
             self.jitter.add(packet.stamp, now);
             if fresh {
                 self.delay.add(now.since(first_sent));
             }
-        }
-        if let Some(observers) = &mut self.observers {
-            observers.arrive(now, packet, first_sent, fresh);
         }
     }
 }

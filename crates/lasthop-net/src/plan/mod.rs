@@ -339,6 +339,8 @@ pub struct StackConfig {
     pub controller: Option<ControllerConfig>,
     /// Whether both ends have met before, so that data leaves with the first flight: 0-RTT.
     pub early_data: bool,
+    /// Whether data goes in datagrams, none of which is sent again (RFC 9221), and not over a stream.
+    pub datagrams: bool,
 }
 
 /// UDP parameters.

@@ -127,7 +127,7 @@ impl Realtime {
 
     /// The sender transmits a packet. Gives 1 if it counts as sent for the first time, else 0.
     pub fn send(&mut self, packet: &Packet, now: Time) -> u64 {
-        if packet.payload == 0 || !self.window.contains(now) {
+        if packet.payload == 0 || packet.note.is_bare() || !self.window.contains(now) {
             return 0;
         }
         let first = u64::from(!packet.note.again());
@@ -138,7 +138,8 @@ impl Realtime {
 
     /// The network has lost a packet of the sender. It counts if it was transmitted in the window.
     pub fn lose(&mut self, packet: &Packet) {
-        self.lost += u64::from(packet.payload > 0 && self.window.contains(packet.stamp));
+        let carries = packet.payload > 0 && !packet.note.is_bare();
+        self.lost += u64::from(carries && self.window.contains(packet.stamp));
     }
 
     /// A packet arrived; `fresh` if its range was not here before. It counts if it was first transmitted in the

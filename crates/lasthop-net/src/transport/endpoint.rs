@@ -127,6 +127,8 @@ pub struct Report<'a> {
     pub loss_event_rate: Option<f64>,
     /// Windows of earlier connections that this one could start from.
     pub history_samples: Option<usize>,
+    /// See [`Told::call`].
+    pub call: Option<&'a (Durations, u64)>,
 }
 
 /// What the sender of a TCP connection counted, but for the RTT.
@@ -360,6 +362,7 @@ impl Endpoint {
                 rtt: Some(&told.rtt),
                 completed: told.completed,
                 reset: told.reset,
+                call: told.call.as_ref(),
                 ..Report::default()
             },
             Endpoint::Over(over) => Report { rtt: Some(&over.rtt), ..over.report },
@@ -367,11 +370,13 @@ impl Endpoint {
         }
     }
 
-    /// Packets that the data still waiting at the sender would fill; `None` for a file without end.
+    /// Packets that the data still waiting at the sender would fill; `None` for a file without end, and where a stack
+    /// of others does not tell.
     pub(crate) fn unsent_packets(&self) -> Option<u64> {
         match self {
             Endpoint::TcpSender(sender) => sender.unsent_packets(),
             Endpoint::RateSender(sender) => sender.unsent_packets(),
+            Endpoint::Outside(Some(_)) => None,
             _ => Some(0),
         }
     }

@@ -59,6 +59,8 @@ pub struct Told {
     pub completed: Option<Time>,
     /// When the connection ended before its time.
     pub reset: Option<Time>,
+    /// Of datagrams of a call, from one application to the other: their delays, and how many did not come.
+    pub call: Option<(Durations, u64)>,
 }
 
 impl Told {
@@ -72,6 +74,7 @@ impl Told {
             rtt: Durations::new(percentiles),
             completed: None,
             reset: None,
+            call: None,
         }
     }
 }

@@ -209,8 +209,7 @@ pub(super) fn read<'n>(
                 source,
                 sink,
                 transport: transport.clone(),
-                // How a stack numbers its packets is its own.
-                realtime: run.realtime.of_flow(&traffic).filter(|_| transport.stack().is_none()),
+                realtime: run.realtime.of_flow(&traffic),
                 traffic,
                 start,
                 stop,
@@ -301,7 +300,7 @@ fn vary(
     plan.transport = transport;
     check_path(own, &plan.transport, &plan.traffic, ends, paths)?;
     check_load(own, (&plan.transport, &plan.traffic), 1, (&plan.start, plan.stop), run)?;
-    plan.realtime = run.realtime.of_flow(&plan.traffic).filter(|_| plan.transport.stack().is_none());
+    plan.realtime = run.realtime.of_flow(&plan.traffic);
     plan.dscp = keys.dscp;
     plan.reroutes = reroutes(own, keys.reroute.as_deref(), ends, paths, numbers)?;
     check_reroutes(own, &plan.transport, &plan.traffic, &plan.reroutes, paths)

@@ -22,6 +22,13 @@ pub(super) const CONGESTION: &str = "congestion";
 /// That of data in the first flight.
 const EARLY_DATA: &str = "early_data";
 
+/// That of how data goes, and its values.
+const DATA: &str = "data";
+const WAYS: [&str; 2] = ["stream", "datagrams"];
+
+/// What stands behind the short name of a transport whose data goes in datagrams.
+const IN_DATAGRAMS: &str = "+datagrams";
+
 /// What stands before the name of a controller of this project.
 pub(super) const OURS: &str = "lasthop:";
 
@@ -36,6 +43,8 @@ pub struct Stack {
     pub congestion: &'static [&'static str],
     /// Whether it can send data in its first flight, to an end that it has met before.
     has_early_data: bool,
+    /// Whether it can send data in datagrams, none of which is sent again.
+    has_datagrams: bool,
     /// How it drives a controller of ours, if it can.
     hook: Option<Hook>,
     /// Headers below it: IP and UDP, or none if it writes them itself.
@@ -60,6 +69,7 @@ pub const STACKS: &[Stack] = &[
         summary: "QUIC by quinn, a real stack (Rust), set up by TLS 1.3",
         congestion: &["cubic", "newreno", "bbr"],
         has_early_data: true,
+        has_datagrams: true,
         hook: Some(QUINN),
         header: 28,
         payload: 1452,
@@ -69,6 +79,7 @@ pub const STACKS: &[Stack] = &[
         summary: "TCP by smoltcp, a real stack (Rust) of small devices",
         congestion: &["cubic", "reno", "none"],
         has_early_data: false,
+        has_datagrams: false,
         hook: None,
         header: 0,
         payload: 1500,
@@ -176,6 +187,13 @@ pub(super) static STACK: Table = Table {
              alone).",
         )
         .default("false"),
+        Key::new(
+            DATA,
+            Kind::Choice(|| WAYS.to_vec()),
+            "How what the application writes goes: over a stream, or in datagrams, none of which is sent again (RFC \
+             9221; quinn alone).",
+        )
+        .default("\"stream\""),
     ]],
     partial: true,
 };
@@ -193,10 +211,39 @@ pub(super) fn by_name(
     name: &str,
     own: &[OwnTransport],
 ) -> Option<Result<OutsideConfig, ScenarioError>> {
+    let (name, data) = name.strip_suffix(IN_DATAGRAMS).map_or((name, WAYS[0]), |name| (name, WAYS[1]));
     let (first, congestion) = name.split_once(':').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let stack = STACKS.iter().find(|stack| stack.name == first)?;
-    let Some(congestion) = congestion else { return Some(Ok(config(stack, stack.congestion[0], None))) };
-    Some(with_congestion(source, stack, (node, congestion), (None, own)))
+    let outside = match congestion {
+        Some(congestion) => with_congestion(source, stack, (node, congestion), (None, own)),
+        None => Ok(config(stack, stack.congestion[0], None)),
+    };
+    let error = |message, remedy: &str| source.error(&node.place, message, remedy);
+    Some(outside.and_then(|outside| carrying(stack, outside, data, error)))
+}
+
+/// The transport with its data going so.
+fn carrying(
+    stack: &Stack,
+    mut outside: OutsideConfig,
+    data: &str,
+    error: impl FnOnce(String, &str) -> ScenarioError,
+) -> Result<OutsideConfig, ScenarioError> {
+    if data == WAYS[0] {
+        return Ok(outside);
+    }
+    if !stack.has_datagrams {
+        let able: Vec<_> =
+            STACKS.iter().filter(|stack| stack.has_datagrams).map(|stack| stack.name).collect();
+        let message = format!("{} has no datagrams", stack.name);
+        return Err(error(message, &format!("leave {DATA} out, or choose {}", able.join(", "))));
+    }
+    outside.name += IN_DATAGRAMS;
+    outside.reliable = false;
+    if let Some(config) = &mut outside.stack {
+        config.datagrams = true;
+    }
+    Ok(outside)
 }
 
 /// The transport that `map`, the value of a flow's key `transport`, describes.
@@ -226,7 +273,8 @@ pub(super) fn read<'n>(
     if let Some(config) = &mut outside.stack {
         config.early_data = early_data;
     }
-    Ok(outside)
+    let data = reader.name_if(DATA)?.unwrap_or(WAYS[0]);
+    carrying(stack, outside, data, |message, remedy| reader.error(DATA, message, remedy))
 }
 
 /// The stack with the congestion control that its table names.
@@ -294,6 +342,7 @@ fn config(stack: &Stack, congestion: &str, controller: Option<ControllerConfig>)
             congestion: congestion.to_owned(),
             controller,
             early_data: false,
+            datagrams: false,
         }),
     }
 }

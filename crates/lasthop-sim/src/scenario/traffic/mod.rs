@@ -18,7 +18,7 @@ mod video_on_demand;
 mod voice;
 mod web;
 
-use lasthop_net::plan::{Traffic, Transport};
+use lasthop_net::plan::{OutsideConfig, Traffic, Transport};
 
 use super::diagnostic::{ScenarioError, quoted};
 use super::input_file::InputFiles;
@@ -80,23 +80,40 @@ pub(super) fn read(
         return Err(flow.error(key, message, remedy));
     }
     if let Transport::Outside(stack) = transport
-        && !matches!(traffic, Traffic::Ftp(_) | Traffic::Transfer(_))
+        && let Some(reason) = refusal(&traffic, stack)
     {
-        let message =
-            format!("traffic {} does not run over {}, which carries files", quoted(kind), stack.name);
-        let remedy = "write traffic = \"ftp\" or { kind = \"transfer\", size = ... }, or choose a transport of \
-                      the simulator such as \"cubic\"";
+        let message = format!("traffic {} does not run over {}: {reason}", quoted(kind), stack.name);
+        let works = if stack.reliable {
+            "ftp, transfer, paced-ftp, cbr, on-off, mpeg4, frames, capture, game"
+        } else {
+            "paced-ftp without bytes, cbr, on-off, mpeg4, frames, capture, voice, game"
+        };
+        let remedy = format!("it carries {works}; or choose a transport of the simulator such as \"cubic\"");
         let key = if flow.has("traffic") { "traffic" } else { "transport" };
-        return Err(flow.error(key, message, remedy));
+        return Err(flow.error(key, message, &remedy));
     }
-    if traffic.offered().codec().is_some() && !matches!(transport, Transport::Udp(_)) {
+    let is_lossy_stack = matches!(transport, Transport::Outside(stack) if !stack.reliable);
+    if traffic.offered().codec().is_some() && !matches!(transport, Transport::Udp(_)) && !is_lossy_stack {
         let message =
-            "traffic \"voice\" needs udp: what comes late over a reliable transport is lost to a call";
-        return Err(flow.error("transport", message.to_owned(), "write transport = \"udp\""));
+            "traffic \"voice\" needs datagrams: what comes late over a reliable transport is lost to a call";
+        let remedy = "write transport = \"udp\", or { stack = \"quinn\", data = \"datagrams\" }";
+        return Err(flow.error("transport", message.to_owned(), remedy));
     }
     if traffic.offered().connections().is_some() && !matches!(transport, Transport::Tcp(_)) {
         let message = format!("traffic {} needs TCP: requests and answers share a connection", quoted(kind));
         return Err(flow.error("transport", message, "choose a TCP transport such as \"cubic\""));
     }
     Ok(traffic)
+}
+
+/// Why a stack of others does not carry this traffic.
+fn refusal(traffic: &Traffic, stack: &OutsideConfig) -> Option<&'static str> {
+    let offered = traffic.offered();
+    match stack.reliable {
+        _ if offered.connections().is_some() => Some("its connections send in one direction"),
+        _ if offered.encoder().is_some() => Some("it tells an encoder no rate"),
+        false if offered.largest_write().is_none() => Some("a file needs a stream"),
+        false if offered.is_bounded() => Some("what is lost of it never comes, so it has no end"),
+        true | false => None,
+    }
 }
