@@ -200,22 +200,22 @@ pub struct Judge {
     /// Of both, the highest number that has come to the other end, and that was sent: each end completes numbers by
     /// its own.
     newest: [[Option<u64>; 2]; 2],
-    sender: Sender,
+    senders: [Sender; 2],
     receivers: [Receiver; 2],
     is_over: bool,
     findings: Findings,
 }
 
 impl Judge {
-    /// A judge of a connection with these secrets, whose ends have ids of this length. `is_newreno`: the sender's
-    /// window is to obey the law of RFC 9002 §7.3.
+    /// A judge of a connection with these secrets, whose ends have ids of this length. `is_newreno`: the windows of
+    /// both ends are to obey the law of RFC 9002 §7.3.
     pub fn new(secrets: Secrets, id_bytes: usize, is_newreno: bool) -> Judge {
         Judge {
             secrets,
             id_bytes,
             keys: [None, None],
             newest: [[None; 2]; 2],
-            sender: Sender::new(is_newreno),
+            senders: [Sender::new(is_newreno), Sender::new(is_newreno)],
             receivers: Default::default(),
             is_over: false,
             findings: Findings::default(),
@@ -253,13 +253,11 @@ impl Judge {
             // Before, it may have no keys (RFC 9000 §13.2.1).
             self.receivers[end].receive(at, &packet, findings);
         }
-        if end == 0 {
-            let told = Told::of(seen.report);
-            if seen.is_sent {
-                self.sender.send(at, &packet, told, findings);
-            } else {
-                self.sender.receive(at, &packet, told, findings);
-            }
+        let told = Told::of(seen.report);
+        if seen.is_sent {
+            self.senders[end].send(at, &packet, told, findings);
+        } else {
+            self.senders[end].receive(at, &packet, told, findings);
         }
     }
 
@@ -267,12 +265,12 @@ impl Judge {
     pub fn findings(&self, at: Time) -> Findings {
         let mut findings = self.findings.clone();
         if !self.is_over {
-            for (receiver, is_client) in self.receivers.iter().zip([true, false]) {
+            for ((receiver, sender), is_client) in self.receivers.iter().zip(&self.senders).zip([true, false])
+            {
                 findings.is_client = is_client;
                 receiver.clone().finish(at, &mut findings);
+                sender.clone().finish(at, &mut findings);
             }
-            findings.is_client = true;
-            self.sender.clone().finish(at, &mut findings);
         }
         findings
     }

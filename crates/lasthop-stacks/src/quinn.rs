@@ -108,6 +108,8 @@ pub struct Settings {
     pub congestion: Congestion,
     /// Bytes to transfer; without an end if `None`.
     pub bytes: Option<u64>,
+    /// Whether the end that answers has the data, as a server of downloads, and not the one that opens the connection.
+    pub answers: bool,
     /// Whether the ends have met before, so that the first data leaves with the first flight (0-RTT).
     pub early_data: bool,
     /// Whether the application writes later what it has to send ([`Stack::write`]).
@@ -165,7 +167,8 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
     let server = Arc::new(server);
     let clock = Clock::new();
     let open = |entropies: (Stream, Stream), bytes| {
-        open(clock, (client.clone(), server.clone()), (ends, entropies), bytes)
+        let lengths = if settings.answers { (None, Some(bytes)) } else { (Some(bytes), None) };
+        open(clock, (client.clone(), server.clone()), (ends, entropies), lengths)
     };
     if settings.early_data {
         // They have met before the run: what the one keeps of it stands in the configurations.
@@ -185,22 +188,22 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
     (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
 }
 
-/// Both ends of a transfer of this length.
+/// Both ends of a transfer; one of them has what it hands over.
 fn open(
     clock: Clock,
     (client, server): (ClientConfig, Arc<ServerConfig>),
     (ends, (mut sender, mut receiver)): (&Ends, (Stream, Stream)),
-    bytes: u64,
+    (opening_has, answering_has): (Option<u64>, Option<u64>),
 ) -> (End, End) {
     let mut opening = Endpoint::new(endpoint(&mut sender), None, true, None);
     let answering = Endpoint::new(endpoint(&mut receiver), Some(server), true, None);
     let now = clock.instant(ends.at);
     let opened =
         entropy::lend(&mut sender, || opening.connect(now, client, ends.receiver, certificate::NAME));
-    let mut one = End::new(clock, opening, ends.receiver, sender, Some(bytes));
+    let mut one = End::new(clock, opening, ends.receiver, sender, opening_has);
     match opened {
         Ok((handle, mut connection)) => {
-            if connection.has_0rtt() {
+            if connection.has_0rtt() && opening_has.is_some() {
                 one.stream = connection.streams().open(Dir::Uni);
             }
             one.connection = Some((handle, connection));
@@ -208,7 +211,7 @@ fn open(
         }
         Err(error) => one.report.closed = Some((ends.at, error.to_string())),
     }
-    (one, End::new(clock, answering, ends.sender, receiver, None))
+    (one, End::new(clock, answering, ends.sender, receiver, answering_has))
 }
 
 /// Carries datagrams between two ends, without any time between, until neither has one.
@@ -694,7 +697,7 @@ mod tests {
         let transfer = |server: &Arc<ServerConfig>, name: &str| {
             let entropies = (stream(name), stream(&format!("{name}, the other")));
             let (mut one, mut other) =
-                open(clock, (client.clone(), server.clone()), (&ends, entropies), 1000);
+                open(clock, (client.clone(), server.clone()), (&ends, entropies), (Some(1000), None));
             let is_early = one.stream.is_some();
             meet(&mut one, &mut other, ends.at);
             let accepted = one.connection.as_ref().is_some_and(|(_, connection)| connection.accepted_0rtt());

@@ -41,6 +41,15 @@ fn a_judge_says_how_often_rules_were_checked() {
     assert_eq!(rows("lost is what the thresholds say"), 1, "{text}");
     assert_eq!(rows("datagrams that could not be read"), 0, "{text}");
     assert!(rows("connection 1: after ") > 0, "{text}");
+    // The data takes the same way, and the server's recovery is judged.
+    let download = run(&["scenarios/single-flow.toml", "--judge", "--congestion", "newreno", "--download"]);
+    let text = String::from_utf8(download.stdout).unwrap();
+    let goodput = text.lines().find_map(|line| line.strip_prefix("quinn newreno 1")).unwrap();
+    let rate: f64 = goodput.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(rate > 1.0 && !goodput.contains(" - "), "{text}");
+    let lost = text.lines().find_map(|line| line.strip_prefix("lost is what the thresholds say")).unwrap();
+    let checked: u64 = lost.split_whitespace().nth(4).unwrap().parse().unwrap();
+    assert!(checked > 0, "{text}");
     let transfer = run(&[
         "scenarios/single-flow.toml",
         "--judge",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lasthop::{Ecn, Link, Network, Path, Span, Time};
 use lasthop_stacks::judge::wire::Secrets;
-use lasthop_stacks::judge::{Findings, Judge, Rule};
+use lasthop_stacks::judge::{Findings, Judge, Rule, Violation};
 use lasthop_stacks::quinn::{self, Congestion, Settings};
 use lasthop_stacks::{Ends, Report, Run, Stack};
 
@@ -20,14 +20,24 @@ type Pair = (String, Box<dyn Stack>, Box<dyn Stack>);
 
 /// What is found in an endless transfer of 40 s by ends that `make` has changed.
 fn judged(congestion: &Congestion, link: Link, make: impl FnOnce(Pair) -> Pair) -> Findings {
+    found(congestion, link, false, make)
+}
+
+/// The same; of a download (`answers`) the data is sent by the end that has not opened the connection.
+fn found(congestion: &Congestion, link: Link, answers: bool, make: impl FnOnce(Pair) -> Pair) -> Findings {
     let end = Time::ZERO + Span::from_secs(40);
     let network = Network::new(&Path::new(["server", "phone"]).link(link), 1).unwrap();
     let mut run = Run::new(network, 1);
     let secrets = Secrets::default();
-    let settings =
-        Settings { congestion: congestion.clone(), secrets: Some(secrets.clone()), ..Settings::default() };
+    let settings = Settings {
+        congestion: congestion.clone(),
+        answers,
+        secrets: Some(secrets.clone()),
+        ..Settings::default()
+    };
     let pair = |ends: &Ends| make(quinn::pair(&settings, ends));
-    let connection = run.connect("server", "phone", pair).unwrap();
+    let (from, to) = if answers { ("phone", "server") } else { ("server", "phone") };
+    let connection = run.connect(from, to, pair).unwrap();
     let is_newreno = *congestion == Congestion::NewReno;
     let judge = Rc::new(RefCell::new(Judge::new(secrets, quinn::ID_BYTES, is_newreno)));
     let told = judge.clone();
@@ -53,10 +63,13 @@ fn quinn_recovers_as_the_rfc_says() {
         ("doubled", link().duplicate(0.02).loss(0.01)),
         ("marks", Link::new(10_000_000).delay_ms(20).key("queue", "{ kind = \"codel\", ecn = true }")),
     ];
-    let mut checked = [0; Rule::ALL.len()];
+    let mut checked = [[0; Rule::ALL.len()]; 2];
+    let cases =
+        [Congestion::NewReno, Congestion::Cubic].into_iter().flat_map(|law| [(law.clone(), 0), (law, 1)]);
     for (name, link) in links {
-        for congestion in [Congestion::NewReno, Congestion::Cubic] {
-            let findings = judged(&congestion, link.clone(), |pair| pair);
+        for (congestion, server) in cases.clone() {
+            let findings = found(&congestion, link.clone(), server == 1, |pair| pair);
+            let checked = &mut checked[server];
             let told = findings.lines();
             for rule in [
                 Rule::Rtt,
@@ -82,7 +95,9 @@ fn quinn_recovers_as_the_rfc_says() {
         (Rule::Halved, 100),
         (Rule::Persistent, 4),
     ] {
-        assert!(checked[rule as usize] >= least, "{rule:?}: {checked:?}");
+        for (checked, end) in checked.iter().zip(["client", "server"]) {
+            assert!(checked[rule as usize] >= least, "{rule:?}, {end} sends: {checked:?}");
+        }
     }
 }
 
@@ -160,6 +175,12 @@ fn late_timers_are_found() {
     });
     assert!(findings.broken(Rule::Probe) > 10, "{}", findings.lines());
     assert_eq!(findings.broken(Rule::Rtt), 0);
+    let findings = found(&Congestion::NewReno, outages(), true, |(name, opening, answering)| {
+        (name, opening, slow(answering, 20, 0))
+    });
+    let is_servers = |found: &Violation| !found.is_client;
+    assert!(findings.broken(Rule::Probe) > 10, "{}", findings.lines());
+    assert!(findings.violations.iter().filter(|found| found.rule == Rule::Probe).all(is_servers));
 }
 
 /// The receiver answers 30 ms late.

@@ -1,4 +1,4 @@
-//! Loss recovery and congestion control of the end that sends (RFC 9002).
+//! Loss recovery and congestion control of an end, for what it sends (RFC 9002).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -23,6 +23,7 @@ lasthop-stacks --table: the tables of docs/reference/stacks.md
   --connections N     how many, all between the same two nodes; 1 unless given
   --from NODE         where they send from; the source of the scenario's first flow unless given
   --to NODE           where they send to; its sink unless given
+  --download          the ends that send are servers: the others open the connections
   --early-data        the ends have met before: data leaves with the first flight (0-RTT)
   --bytes N           what each transfers; without an end unless given
   --seed N            the seed of the run; that of the scenario unless given
@@ -90,6 +91,7 @@ fn order(words: &[String]) -> Result<Order, String> {
         }
         let switch = match word.as_str() {
             "--judge" => Some(&mut order.judge),
+            "--download" => Some(&mut order.settings.answers),
             "--early-data" => Some(&mut order.settings.early_data),
             _ => None,
         };
@@ -167,11 +169,15 @@ fn run(order: &Order) -> Result<(String, ExitCode), String> {
     for _ in 0..order.connections {
         let secrets = order.judge.then(Secrets::default);
         let settings = quinn::Settings { secrets: secrets.clone(), ..order.settings.clone() };
+        let (opens, answers) = if settings.answers { (&to, &from) } else { (&from, &to) };
         let connection = started
             .run
-            .connect(&from, &to, |ends| quinn::pair(&settings, ends))
+            .connect(opens, answers, |ends| quinn::pair(&settings, ends))
             .map_err(|error| format!("{error}; --from and --to choose"))?;
-        started.connections.push(connection);
+        let Connection { sender, receiver } = connection;
+        // For the table, sender is what sends.
+        let turned = Connection { sender: receiver, receiver: sender };
+        started.connections.push(if settings.answers { turned } else { connection });
         if let Some(secrets) = secrets {
             let is_newreno = order.settings.congestion == quinn::Congestion::NewReno;
             let judge = Rc::new(RefCell::new(Judge::new(secrets, quinn::ID_BYTES, is_newreno)));
@@ -187,7 +193,7 @@ fn run(order: &Order) -> Result<(String, ExitCode), String> {
         .collect();
     started.run.until(end);
     let judged = judged(&started, end);
-    let mut text = shown(started, &order.settings.congestion.name(), end.since(warmup));
+    let mut text = shown(started, &order.settings, end.since(warmup));
     text.push_str(&judged.0);
     Ok((text, judged.1))
 }
@@ -228,7 +234,8 @@ fn judged(started: &Started, end: Time) -> (String, ExitCode) {
 }
 
 /// One line for each flow: the network's view, and what the stack says of itself.
-fn shown(started: Started, congestion: &str, measured: Span) -> String {
+fn shown(started: Started, settings: &quinn::Settings, measured: Span) -> String {
+    let congestion = settings.congestion.name();
     let Started { run, connections, before, .. } = started;
     let mut lines = vec![
         ["flow", "goodput", "mean delay", "p95 delay", "packets", "lost", "cwnd", "RTT", "stack: lost"]
@@ -246,13 +253,9 @@ fn shown(started: Started, congestion: &str, measured: Span) -> String {
     let rate = |bit_s: f64| format!("{:.3} Mbit/s", bit_s / 1e6);
     let mut notes = Vec::new();
     for (number, ((sender, receiver), before)) in reports.iter().zip(&before).enumerate() {
-        // Ends are numbered in the order of their addresses: the sender's is the first of a pair.
-        let way = format!(
-            "10.{}.{}.{}:1000 > ",
-            (2 * number + 1) >> 16,
-            (2 * number + 1) >> 8 & 255,
-            (2 * number + 1) & 255
-        );
+        // Ends are numbered in the order of their addresses: that which opens is the first of a pair.
+        let (host, port) = if settings.answers { (2 * number + 2, 443) } else { (2 * number + 1, 1000) };
+        let way = format!("10.{}.{}.{}:{port} > ", host >> 16, host >> 8 & 255, host & 255);
         let flow = summary.flows.iter().find(|flow| flow.name.starts_with(&way));
         let goodput = (receiver.delivered_bytes - before) as f64 * 8.0 / measured.seconds();
         lines.push([
