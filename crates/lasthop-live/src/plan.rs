@@ -328,8 +328,12 @@ fn check_helpers(scenario: &Plan) -> Result<(), PlanError> {
     for link in &scenario.links {
         let refuse = |helper| Err(PlanError::Helper { link: link.name.clone(), helper });
         for side in [&link.forward, &link.reverse] {
-            if side.middleboxes.iter().any(|middlebox| matches!(middlebox, Middlebox::Wtcp(_))) {
-                return refuse("wtcp");
+            for middlebox in &side.middleboxes {
+                match middlebox {
+                    Middlebox::Wtcp(_) => return refuse("wtcp"),
+                    Middlebox::FastAck(_) => return refuse("fastack"),
+                    _ => {}
+                }
             }
         }
     }

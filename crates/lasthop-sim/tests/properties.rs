@@ -749,12 +749,12 @@ fn cells(duration_ms: u32) -> BoxedStrategy<String> {
     let one_flow = (flow(duration_ms), 0usize..8, any::<bool>());
     let wire = plain_link(500, 20_000, Grain::Fine);
     (
-        (radio(), wire, any::<bool>()),
+        (radio(), wire, any::<bool>(), any::<bool>()),
         prop::collection::vec(station, 0..5),
         prop::option::of(roaming),
         prop::collection::vec(one_flow, 1..=6),
     )
-        .prop_map(move |((radio, wire, shared), stations, roaming, flows)| {
+        .prop_map(move |((radio, wire, shared, acknowledges), stations, roaming, flows)| {
             let walks = roaming.as_ref().map(|&(_, _, to, _)| {
                 format!(", track = [{{ at = \"{} ms\", position = [{to}, 0] }}]", duration_ms * 2 / 3)
             });
@@ -766,7 +766,8 @@ fn cells(duration_ms: u32) -> BoxedStrategy<String> {
                 nodes.push(format!("h{number}"));
             }
             let wire = wire.join("\n");
-            let mut text = format!("[topology]\nkind = \"graph\"\nnodes = {nodes:?}\n");
+            let helpers = if acknowledges && roaming.is_none() { "helpers = [\"fastack\"]\n" } else { "" };
+            let mut text = format!("{helpers}[topology]\nkind = \"graph\"\nnodes = {nodes:?}\n");
             for to in ["west", "east"] {
                 let _ = writeln!(text, "[[topology.links]]\nfrom = \"server\"\nto = \"{to}\"\n{wire}");
             }
@@ -1268,7 +1269,7 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
         let is_doubled = plan.links.iter().flat_map(|link| [&link.forward, &link.reverse]).any(|direction| {
             let doubles = |middlebox: &Middlebox| match middlebox {
                 Middlebox::Impair(one) => one.duplicate > 0.0,
-                Middlebox::Snoop(_) | Middlebox::Wtcp(_) => true,
+                Middlebox::Snoop(_) | Middlebox::Wtcp(_) | Middlebox::FastAck(_) => true,
                 _ => false,
             };
             direction.middleboxes.iter().any(doubles)

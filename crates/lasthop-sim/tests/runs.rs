@@ -22,6 +22,7 @@ mod dsdv;
 mod dual_pi2;
 mod ecn;
 mod endpoints;
+mod fast_ack;
 mod fec;
 mod figures;
 mod flow_control;

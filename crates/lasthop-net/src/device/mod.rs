@@ -20,6 +20,7 @@
 pub mod ack_filter;
 pub mod arq;
 pub mod cellular;
+pub mod fast_ack;
 pub mod fec;
 pub mod impair;
 pub mod l4span;
@@ -122,6 +123,8 @@ pub(crate) enum Handed {
     Wtcp(Box<wtcp::Handed>),
     /// The uplink of a user of a cell, which stands in place of the flow, to its downlink.
     Heard(cellular::Heard),
+    /// The MAC of a station has this range of the flow, says its radio channel to the access point.
+    Arrived((u64, u64)),
 }
 
 /// A packet's crossing of a link, for the trace and the fingerprint.
@@ -318,6 +321,7 @@ middleboxes! {
     AckFilter(ack_filter::AckFilter) => ack_filter::Filtering,
     Wtcp(wtcp::Wtcp) => wtcp::Agent,
     Snoop(snoop::Snoop) => snoop::Snooping,
+    FastAck(fast_ack::FastAck) => fast_ack::FastAcking,
     Zhuge(zhuge::Zhuge) => zhuge::Telling,
     L4Span(l4span::L4Span) => l4span::Marking,
     #[cfg(test)] Mirror(testing::Mirror) => testing::Mirroring,
@@ -372,6 +376,7 @@ impl Device {
             (Device::Snoop(snoop), Handed::Snoop(handed)) => snoop.take_over(flow, *handed, cx),
             (Device::Wtcp(wtcp), Handed::Wtcp(handed)) => wtcp.take_over(flow, *handed, cx),
             (Device::Cellular(cell), Handed::Heard(heard)) => cell.hear(flow, heard, cx),
+            (Device::FastAck(agent), Handed::Arrived(range)) => agent.arrive(flow, range, cx),
             _ => {}
         }
     }

@@ -269,6 +269,13 @@ impl Network {
                     let device = (middlebox.build(&name, seed), name.as_str());
                     let ports = if middlebox.reaches_over() { 3 } else { 2 };
                     let device = self.add_device(&mut wiring, device, ports, direction);
+                    let head = self.heads[direction as usize];
+                    if matches!(middlebox, Middlebox::FastAck(_))
+                        && let Some(Slot { device: Device::Medium(medium), .. }) =
+                            self.devices.get_mut(head as usize)
+                    {
+                        medium.report_to(direction, device);
+                    }
                     wiring.near[direction as usize].push(device);
                     if middlebox.reaches_over() {
                         wiring.beyond[direction as usize].push(device);

@@ -25,6 +25,7 @@ pub use crate::device::Middlebox;
 pub use crate::device::ack_filter::AckFilter;
 pub use crate::device::cellular::plan as cellular;
 pub use crate::device::cellular::plan::CellularPlan;
+pub use crate::device::fast_ack::FastAck;
 pub use crate::device::fec::Fec;
 pub use crate::device::impair::{Impair, Shape};
 pub use crate::device::l4span::L4Span;

@@ -234,6 +234,26 @@ devices_count! {
         most_waiting: u64 = About::new("packets", "most packets waiting").sum();
     }
 
+    /// An access point that acknowledges TCP data itself, within the measured time; several count together.
+    fastack: FastAckSummary, "FastACK: {}" {
+        holds {
+            /// packets that FastACK keeps until the station acknowledges them, at that time
+            fastack_cached = About::new("packets", "FastACK cached").mean();
+        }
+        /// ACKs that FastACK sent
+        sent: u64 = About::new("packets", "ACKs sent").sum().shown("FastACK: sent");
+        /// ACKs of the station that FastACK withheld
+        withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("FastACK: withheld");
+        /// packets that FastACK sent again because the station lacked them although its MAC had them
+        repeats: u64 = About::new("packets", "packets repeated").lower().sum();
+        /// data that the sender sent although they were acknowledged, and that FastACK answered
+        answered: u64 = About::new("packets", "data answered").sum();
+        /// data that went on without being kept
+        uncached: u64 = About::new("packets", "packets not kept").lower().sum();
+        /// most packets kept at once, over the whole run
+        most_kept: u64 = About::new("packets", "most packets kept").sum();
+    }
+
     /// A base station that tells of its queue by the delay of ACKs, within the measured time; several count together.
     zhuge: ZhugeSummary, "Zhuge: {}" {
         /// ACKs that Zhuge delayed

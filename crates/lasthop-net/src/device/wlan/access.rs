@@ -45,6 +45,9 @@ impl Medium {
         });
         if let Some(port) = self.ports.get_mut(usize::from(msdu.port)) {
             port.rate.report(msdu.rate, true, now);
+            if let Some(parcel) = msdu.parcel {
+                port.tell_agent(parcel.flow, msdu.range, cx);
+            }
             if let (Some((seq, end)), Some(parcel)) = (msdu.range, msdu.parcel)
                 && let Some(told) = told(&port.listeners, parcel.flow)
             {
@@ -167,7 +170,7 @@ impl Medium {
         let station = &mut self.stations[index];
         let port = &self.ports[usize::from(number)];
         let mac = &self.plan.macs[station.mac];
-        let range = if port.listeners.is_empty() { None } else { range_of(parcel, cx) };
+        let range = if port.is_listened() { range_of(parcel, cx) } else { None };
         station.sequence = station.sequence.wrapping_add(1) & 0xfff;
         station.current = Some(Msdu {
             parcel: Some(parcel),

@@ -519,7 +519,7 @@ impl Medium {
         let (port, burst) = (&self.ports[usize::from(number)], &mut exchange.burst);
         let originator = &mut self.agreements[usize::from(number)][category].originator;
         let before = originator.staged.len();
-        let listened = !port.listeners.is_empty();
+        let listened = port.is_listened();
         let range = |parcel| if listened { range_of(parcel, cx) } else { None };
         burst.octets = originator.build(&bounds, range, &mut burst.slices);
         let staged = &mut exchange.functions.list[category].staged;
@@ -766,8 +766,9 @@ impl Medium {
         self.lift_charge((burst.port, burst.category), sequence);
         let agreement = &self.agreements[usize::from(burst.port)][burst.category];
         let port = &self.ports[usize::from(burst.port)];
-        if !port.listeners.is_empty() {
+        if port.is_listened() {
             for carried in agreement.originator.packets_of(sequence) {
+                port.tell_agent(carried.parcel.flow, carried.range, cx);
                 if let (Some((seq, end)), Some(told)) =
                     (carried.range, told(&port.listeners, carried.parcel.flow))
                 {

@@ -56,7 +56,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 
 use super::arq::Listener;
-use super::{Crossing, Cx, Effect, Element, Parcel};
+use super::{Crossing, Cx, DeviceId, Effect, Element, Handed, Parcel};
 use crate::channel::Air;
 use crate::plan::{Direction, ErrorModel, LinkPlan, OutageSchedule};
 use crate::queue::{KnownFlows, Served, Shed, Waiting};
@@ -117,6 +117,8 @@ struct Port {
     estimates: Vec<(u32, Span)>,
     /// Those who listen to what the sending station does, by flow.
     listeners: Vec<Listener>,
+    /// A device of the sending station that is told what has been acknowledged, or [`NONE`].
+    agent: DeviceId,
     absence: Absence,
 }
 
@@ -327,6 +329,7 @@ impl Medium {
             received_since: 0,
             estimates: Vec::new(),
             listeners: Vec::new(),
+            agent: NONE,
             absence: Absence::never(),
         });
         if self.stations[to].inbound == NO_PORT {
@@ -467,6 +470,13 @@ impl Medium {
         }
     }
 
+    /// A device at the near end of `direction` is told which packets the MAC at its far end has.
+    pub(crate) fn report_to(&mut self, direction: DirectionId, agent: DeviceId) {
+        if let Some(port) = self.ports.iter_mut().find(|port| port.direction == direction) {
+            port.agent = agent;
+        }
+    }
+
     /// The receiver of `flow` lives at the far end of `direction`, and hears what its MAC throws away.
     pub(crate) fn add_receiver(&mut self, direction: DirectionId, flow: u32) {
         if let Some(port) = self.ports.iter().find(|port| port.direction == direction) {
@@ -567,6 +577,21 @@ impl Medium {
             self.expire(index, cx);
         }
         self.note_due(index);
+    }
+}
+
+impl Port {
+    /// Whether anything is told what becomes of its packets.
+    fn is_listened(&self) -> bool {
+        !self.listeners.is_empty() || self.agent != NONE
+    }
+
+    /// The MAC at the far end has this range of a flow.
+    fn tell_agent(&self, flow: u32, range: Option<(u64, u64)>, cx: &mut Cx<'_>) {
+        if let Some(range) = range.filter(|_| self.agent != NONE) {
+            let handed = Handed::Arrived(range);
+            cx.effects.push(Effect::Hand { to: self.agent, flow, handed, at: cx.now });
+        }
     }
 }
 

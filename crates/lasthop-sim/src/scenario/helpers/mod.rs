@@ -10,6 +10,7 @@
 
 mod ack_filter;
 mod arq;
+mod fast_ack;
 mod fec;
 mod l4span;
 mod snoop;
@@ -33,6 +34,7 @@ use super::reader::{Checked, Item, Reader};
 use super::topology::Network;
 use super::transport::Shared;
 pub(super) use ack_filter::{ACK_FILTER, read as read_ack_filter};
+pub(super) use fast_ack::{FAST_ACK, read as read_fast_ack};
 pub(super) use fec::{FEC, read as read_fec};
 pub(super) use l4span::{L4SPAN, read as read_l4span};
 pub(super) use snoop::{SNOOP, read as read_snoop};
@@ -96,7 +98,7 @@ macro_rules! helpers {
     };
 }
 
-helpers!(snoop, arq, split, fec, wtcp, ack_filter, zhuge, l4span);
+helpers!(snoop, arq, split, fec, wtcp, ack_filter, fast_ack, zhuge, l4span);
 
 /// Every helper with its keys, as `lasthop helpers` lists it.
 pub(super) fn list() -> Value {
@@ -273,6 +275,7 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
     if !has_any {
         return Ok(());
     }
+    check_fast_acks(root, key, network, flows)?;
     let mut routes = Routes::new(network.nodes.len(), &network.links);
     let passed_on: HashSet<usize> =
         flows.iter().filter_map(|flow| flow.relay).map(|relay| relay.of).collect();
@@ -315,6 +318,40 @@ pub(super) fn check_connections(root: &Reader<'_>, network: &Network, flows: &[F
                         format!("put the {name} behind the split, at the wireless link, or leave one out");
                     return Err(root.error(key, message, &remedy));
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses FastACK where no MAC says what has arrived, and where what it has acknowledged could take another way.
+fn check_fast_acks(root: &Reader<'_>, key: &str, network: &Network, flows: &[FlowPlan]) -> Result<()> {
+    for (link, index) in network.links.iter().zip(0usize..) {
+        for side in [&link.forward, &link.reverse] {
+            if !side.middleboxes.iter().any(|one| matches!(one, Middlebox::FastAck(_))) {
+                continue;
+            }
+            let name = quoted(&link.name);
+            let is_wlan = network.media.iter().any(|medium| medium.links.iter().any(|one| one.link == index));
+            if !is_wlan {
+                let message = format!("fastack at link {name} hears no acknowledgements of 802.11");
+                return Err(root.error(
+                    key,
+                    message,
+                    "put it at a link of an 802.11 cell, or use snoop or split",
+                ));
+            }
+            if !network.roaming.is_empty() {
+                let message =
+                    format!("hosts leave the access point, and what fastack at link {name} keeps does not");
+                return Err(root.error(key, message, "leave out fastack or roaming, or use snoop"));
+            }
+            if let Some(flow) = flows.iter().find(|flow| !flow.reroutes.is_empty()) {
+                let message = format!(
+                    "flow {} changes its path, and what fastack at link {name} keeps does not",
+                    quoted(&flow.name)
+                );
+                return Err(root.error(key, message, "leave out fastack or reroute, or use snoop"));
             }
         }
     }
