@@ -227,7 +227,7 @@ impl Builder {
             let names = one.congestion.join("|") + &of_ours;
             forms.push(json!({
                 "type": "string",
-                "pattern": format!("^{}(:({names}))?$", one.name),
+                "pattern": format!("^{}(:({names}))?{}$", one.name, one.ending()),
                 "description": format!("{}, for builds that have it.", one.summary),
             }));
             forms.push(form);

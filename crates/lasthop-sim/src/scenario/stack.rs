@@ -152,6 +152,11 @@ impl Stack {
         self.hook.is_some()
     }
 
+    /// What may stand at the end of its short name, as a regular expression.
+    pub(super) fn ending(&self) -> String {
+        if self.has_datagrams { format!("({})?", IN_DATAGRAMS.replace('+', "[+]")) } else { String::new() }
+    }
+
     /// Every congestion control that a scenario may name for it.
     fn names(&self) -> Vec<String> {
         let ours = self.controllers().map(|config| format!("{OURS}{}", config.name()));

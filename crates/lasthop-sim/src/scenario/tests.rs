@@ -300,6 +300,10 @@ fn the_schema_knows_every_name() {
     for name in TcpConfig::PRESETS.iter().map(|preset| preset.name) {
         assert!(names.contains(&name), "{name}");
     }
+    let patterns: Vec<&str> =
+        transports.as_array().unwrap().iter().filter_map(|form| form["pattern"].as_str()).collect();
+    assert!(patterns.contains(&"^quinn(:(cubic|newreno|bbr|lasthop:.+))?([+]datagrams)?$"), "{patterns:?}");
+    assert!(patterns.iter().all(|one| one.contains("quinn") || !one.contains("datagrams")), "{patterns:?}");
     let vegas = transports.as_array().unwrap().iter().find(|form| form["title"] == "TCP with vegas").unwrap();
     assert_eq!(vegas["properties"]["gamma"]["default"], 1.0);
     assert_eq!(vegas["properties"]["dup_threshold"]["default"], 3);
