@@ -33,7 +33,8 @@
 //!
 //! *Limitations:* as with any proxy, what the sender holds for delivered may still be under way, or lost with the
 //! access point. An RTT ends at the access point. No SACK is sent, and none that says less than the last ACK goes on.
-//! What is sent again has the latest timestamp of the sender: a station throws an older one away (RFC 7323 section 5.3).
+//! What is sent again has the latest timestamp of the sender: a station throws an older one away (RFC 7323 section
+//! 5.3).
 //!
 //! *Cost:* each packet that the station has not acknowledged, 0.1 kB, and 0.3 kB for each connection.
 //!
