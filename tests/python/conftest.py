@@ -68,6 +68,13 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 
 @pytest.fixture
+def files_up_to() -> Callable[[int], Callable[[], None]]:
+    """Return what limits the files of a process to a number of bytes, as a disk that fills up does."""
+    resource = pytest.importorskip("resource")
+    return lambda most: lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+@pytest.fixture
 def start() -> Callable[..., subprocess.Popen[str]]:
     """Return a function that starts the command as a process of its own."""
 

@@ -206,15 +206,13 @@ def test_a_folder_that_may_not_be_written(refused: Callable[..., str], scenario_
 
 
 def test_a_disk_that_fills_up_while_writing(
-    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    start: Callable[..., subprocess.Popen[str]],
+    files_up_to: Callable[[int], Callable[[], None]],
+    scenario_file: Path,
+    tmp_path: Path,
 ) -> None:
-    resource = pytest.importorskip("resource")
-
-    def small_files_only() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400))
-
     out = tmp_path / "out"
-    process = start("run", scenario_file, "--out", out, "--format", "csv", preexec_fn=small_files_only)
+    process = start("run", scenario_file, "--out", out, "--format", "csv", preexec_fn=files_up_to(400))
     printed, message = process.communicate(timeout=60)
     assert process.returncode == 2
     assert message == f"error: cannot write '{out / 'flows.csv'}': file too large\n"
@@ -223,16 +221,14 @@ def test_a_disk_that_fills_up_while_writing(
 
 
 def test_a_disk_that_fills_up_while_a_trace_is_written(
-    start: Callable[..., subprocess.Popen[str]], scenario_file: Path, tmp_path: Path
+    start: Callable[..., subprocess.Popen[str]],
+    files_up_to: Callable[[int], Callable[[], None]],
+    scenario_file: Path,
+    tmp_path: Path,
 ) -> None:
     """The reason stands alone, without what the libraries of tables say before it."""
-    resource = pytest.importorskip("resource")
-
-    def small_files_only() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400))
-
     out = tmp_path / "out"
-    process = start("run", scenario_file, "--out", out, "--trace", preexec_fn=small_files_only)
+    process = start("run", scenario_file, "--out", out, "--trace", preexec_fn=files_up_to(400))
     _, message = process.communicate(timeout=60)
     assert process.returncode == 1
     assert message == "error: seed 1: what the run records cannot be written: file too large\n"

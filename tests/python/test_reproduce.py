@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import shutil
 import signal
 import time
@@ -610,11 +609,12 @@ def test_all_papers_stop_at_an_interrupt_and_go_on(
     assert (papers / "README.md").exists()
 
 
-def test_all_papers_stop_at_a_full_disk(start: Callable[..., subprocess.Popen[str]], here: Path) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-    process = start("reproduce", "all", "--quick", "--seeds", "1", "--out", here / "papers", preexec_fn=limit)
+def test_all_papers_stop_at_a_full_disk(
+    start: Callable[..., subprocess.Popen[str]], files_up_to: Callable[[int], Callable[[], None]], here: Path
+) -> None:
+    process = start(
+        "reproduce", "all", "--quick", "--seeds", "1", "--out", here / "papers", preexec_fn=files_up_to(4096)
+    )
     _, message = process.communicate(timeout=120)
     assert process.returncode == 2, message
     assert "Traceback" not in message

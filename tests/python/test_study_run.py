@@ -547,15 +547,15 @@ def test_a_shard_at_work_is_in_the_way_of_the_whole(
 
 
 def test_a_file_that_may_not_grow_stops_the_study_and_spares_what_is_stored(
-    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], study_file: Path
+    start: Callable[..., subprocess.Popen[str]],
+    files_up_to: Callable[[int], Callable[[], None]],
+    command: Callable[..., Result],
+    study_file: Path,
 ) -> None:
     ok(command("study", "run", study_file))
     before = outcome()
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-    process = start("study", "run", study_file, "--seeds", "1-20", "--resume", preexec_fn=limit)
+    process = start("study", "run", study_file, "--seeds", "1-20", "--resume", preexec_fn=files_up_to(4096))
     _, message = process.communicate(timeout=60)
     assert process.returncode == 2, message
     assert "Traceback" not in message
