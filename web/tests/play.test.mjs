@@ -1,6 +1,7 @@
 // Play: what is seen first, how to look closer, the path, and that the address says all of it.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { ROOT, done, flawless, lasthop, launch, open, view, write } from "./helpers.mjs";
@@ -161,9 +162,61 @@ test("the path is drawn from the text as it is written, and has what waits at th
     await page.waitForFunction(() => Number.parseFloat(document.querySelector(".readout .when")?.textContent ?? "0") > 1);
     await page.getByRole("button", { name: "Stop the time" }).click();
     const at = Number.parseFloat(await page.textContent(".path .clock"));
-    await page.getByRole("button", { name: "Packets at this time" }).click();
+    await page.getByRole("button", { name: "Replay from here" }).click();
     await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
     assert.ok(Math.abs(Number.parseFloat(await page.textContent(".replay .clock")) - at) < 0.11);
+  });
+});
+
+test("packets are on the path where time runs slowly, and flows of light where it runs fast", async () => {
+  await play("#scenario=lossy-last-hop&senders=as written&seeds=1&flow=3", { viewport: { width: 1440, height: 1000 } }, async (page) => {
+    const packets = () => page.$eval(".path canvas", (canvas) => canvas.dataset.packets);
+    const clock = () => page.$eval(".path .clock", (one) => Number.parseFloat(one.textContent));
+    const speed = page.getByLabel("How fast time runs");
+    assert.equal(await packets(), "");
+    assert.equal(await page.locator(".path .legend").count(), 0);
+    await page.getByLabel("Time in the run").fill("30");
+    await speed.selectOption("1/100");
+    await page.waitForFunction(() => Number(document.querySelector(".path canvas").dataset.packets) > 20);
+    assert.match(await page.textContent(".path .legend"), /ringed: /);
+    assert.match(await page.locator(".path canvas").getAttribute("aria-label"), /[1-9]\d* packets on them/);
+    await flawless(page, "packets on the path");
+    // Those that the command's trace has on links at that time; few wait, so each of them is drawn too. What is lost in the
+    // air never arrives: it is drawn as long as others of its size need.
+    const folder = mkdtempSync(path.join(tmpdir(), "lasthop-"));
+    lasthop("run", "scenarios/lossy-last-hop.toml", "--seed", "1", "--trace", "--format", "csv", "--set", "warmup=0 s", "--out", path.join(folder, "run"));
+    const [head, ...rows] = readFileSync(path.join(folder, "run/hops.csv"), "utf8").trim().split("\n").map((line) => line.split(","));
+    rmSync(folder, { recursive: true });
+    const [link, size, enqueued, left, arrived] = ["link", "wire_bytes", "enqueue_ns", "transmit_ns", "arrive_ns"].map((name) => head.indexOf(name));
+    const flights = new Map(rows.filter((row) => row[arrived]).map((row) => [`${row[link]} ${row[size]}`, row[arrived] - row[left]]));
+    const over = (row) => Number(row[arrived]) || Number(row[left]) + flights.get(`${row[link]} ${row[size]}`);
+    const there = rows.filter((row) => row[left] && Number(row[enqueued]) <= 30e9 && over(row) > 30e9).length;
+    assert.equal(Number(await packets()), there);
+    // Time goes on a hundred times more slowly, and the packets with it.
+    const [start, before] = [await clock(), await page.$eval(".path canvas", (canvas) => canvas.toDataURL())];
+    await page.getByRole("button", { name: "Let time run" }).click();
+    await page.waitForTimeout(1500);
+    await page.getByRole("button", { name: "Stop the time" }).click();
+    const passed = (await clock()) - start;
+    assert.ok(passed > 0.001 && passed < 0.05, `${passed} s passed`);
+    assert.notEqual(await page.$eval(".path canvas", (canvas) => canvas.toDataURL()), before);
+    // Another time has its own; a run that fits into one window is not repeated for it.
+    await page.getByLabel("Time in the run").fill("5");
+    await page.waitForFunction(() => Number(document.querySelector(".path canvas").dataset.packets) > 20);
+    // Replay has the same speed, time and packets.
+    const at = await clock();
+    const shown = Number(await packets());
+    await page.getByRole("button", { name: "Replay from here" }).click();
+    await page.waitForSelector(".replay canvas.scene", { timeout: 60_000 });
+    assert.equal(await page.getByLabel("Speed").inputValue(), "0.01");
+    assert.ok(Math.abs(Number.parseFloat(await page.textContent(".replay .clock")) - at) < 1e-4);
+    assert.ok(Math.abs((await page.$eval("canvas.scene", (canvas) => Number(canvas.dataset.packets))) - shown) < 40);
+    await page.click("nav >> text=Play");
+    // A changed text has other packets, and until they are there none of the old.
+    await page.waitForFunction(() => Number(document.querySelector(".path canvas").dataset.packets) > 20);
+    await speed.selectOption("");
+    await page.waitForFunction(() => document.querySelector(".path canvas").dataset.packets === "");
+    assert.equal(await page.locator(".path .legend").count(), 0);
   });
 });
 

@@ -17,8 +17,9 @@ export class Cancelled extends Error {}
 
 export type Told = (seconds: number, series?: Series) => void;
 
-/** What may be cancelled together: runs of the first seeds and of the rest, and each kind of the other jobs. */
-type Group = Job["op"] | "rest";
+/** What may be cancelled together: runs of the first seeds and of the rest, windows of packets, and each kind of the other
+ * jobs. */
+type Group = Job["op"] | "rest" | "packets";
 const isLong = (group: Group): boolean => group === "run" || group === "rest";
 
 interface Waiting {
@@ -109,8 +110,8 @@ export class Pool {
     return this.ask({ op: "run", ...job }, group, told);
   }
 
-  window(job: Omit<Extract<Job, { op: "window" }>, "op">, told?: (seconds: number) => void): Promise<Window> {
-    return this.ask({ op: "window", ...job }, "window", told);
+  window(job: Omit<Extract<Job, { op: "window" }>, "op">, group: "window" | "packets", told?: (seconds: number) => void): Promise<Window> {
+    return this.ask({ op: "window", ...job }, group, told);
   }
 
   interruptions(job: Omit<Extract<Job, { op: "interruptions" }>, "op">): Promise<Interruptions> {

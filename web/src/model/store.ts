@@ -60,7 +60,7 @@ export interface State {
   done: number;
   results: Map<string, (RunResult | null)[]>;
   /** What the results were made of. */
-  resultsOf: { checked: Checked; variants: Variant[]; seed: number; seeds: number } | null;
+  resultsOf: { checked: Checked; source: Source; variants: Variant[]; seed: number; seeds: number } | null;
   /** Series so far of runs of the first seed that go on. */
   partial: Map<string, { series: Series; seconds: number }>;
   took: number;
@@ -261,7 +261,7 @@ export async function run(isPatient = false): Promise<void> {
   const known = isPatient && state.resultsOf?.checked === checked ? state.results : null;
   const results = new Map(variants.map(({ key }): [string, (RunResult | null)[]] => [key, Array.from({ length: seeds }, (_, index) => known?.get(key)?.[index] ?? null)]));
   const partial: State["partial"] = new Map();
-  const of = { checked, variants, seed, seeds };
+  const of = { checked, source, variants, seed, seeds };
   update({ running: true, done: 0, runFailure: null, cancelled: false, held: null, partial });
   const [leading] = variants;
   if (leading) {

@@ -13,7 +13,7 @@ import { Events } from "../ui/events";
 const SOON = 4_000;
 
 export function Happened({ flow, span, theme }: { flow: number; span: Span; theme: string }) {
-  const { resultsOf, results, running, checked, source, about, interruptions } = useStore();
+  const { resultsOf, results, running, checked, about, interruptions } = useStore();
   const [found, setFound] = useState<Window | null>(null);
   const [asked, ask] = useState("");
   const [variant] = resultsOf?.variants ?? [];
@@ -24,7 +24,7 @@ export function Happened({ flow, span, theme }: { flow: number; span: Span; them
   const isDue = isOurs && run != null && !running && !isKnown && (run.took_ms < SOON || asked === print);
   useEffect(() => {
     if (!isDue || !resultsOf || !variant) return;
-    pool.window({ source, overrides: overridesFor(resultsOf.checked, variant), seed: resultsOf.seed, from_s: 0, to_s: 0, most: 1, looks_at_all: true }).then(setFound, (error) => {
+    pool.window({ source: resultsOf.source, overrides: overridesFor(resultsOf.checked, variant), seed: resultsOf.seed, from_s: 0, to_s: 0, most: 1, looks_at_all: true }, "window").then(setFound, (error) => {
       // Without them the curves say what they did before.
       if (!(error instanceof Cancelled)) ask("");
     });

@@ -1,19 +1,27 @@
 // The path that the scenario describes, and what is on it at the time where the cursor stands: how busy each link is, what
-// waits for it, and whether it is down. Time runs here as fast as the whole run takes twenty seconds; single packets are
-// in Replay, which begins at the same time.
+// waits for it, and whether it is down. Time runs as fast as the whole run takes twenty seconds, or so slowly that packets
+// can be followed: then they are on it instead, drawn as in Replay, which begins at the same time.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Checked, Description, Interruptions, LinkDescription, Series } from "../engine/types";
 import { clock } from "../model/clock";
 import { prefixFor } from "../model/compare";
-import { Layout } from "../replay/layout";
-import { drawCells, drawNodes, fit, inkOf, isCrowded, Texts, way, type Ink, type Way } from "../replay/scene";
+import { useChosen } from "../model/store";
+import type { Trace } from "../model/trace";
+import { Layout, type Place } from "../replay/layout";
+import { covers, LINGER, PacketLegend, SLOW, speedOf, SPEEDS, usePackets, type RunOf } from "../replay/packets";
+import { draw as drawPackets, drawCells, drawNodes, fit, inkOf, isCrowded, Texts, way, type Ink, type Way } from "../replay/scene";
 
 /** In a window as high as this, in px, the path stays in sight while its curves are read; they keep this much of it. */
 const LEAST_WINDOW = 640;
 const LEAST_CURVES = 240;
 /** Seconds in which the whole run goes by. */
 const WHOLE = 20;
+/** How much of what was before is loaded with packets, in seconds of real time. */
+const BEHIND = 2;
+/** How far below a link its words stand, in px, and with packets beside it. */
+const BELOW = 7;
+const BELOW_PACKETS = 12;
 /** Highest queue that is drawn, in px; one without a limit is full at this number of packets. */
 const HIGH = 30;
 const UNLIMITED = 100;
@@ -24,6 +32,17 @@ const DASH = 14;
 interface Load {
   series: Series | null;
   interruptions: Interruptions;
+  /** The one whose packets are marked, or -1. */
+  flow: number;
+}
+
+/** The picture, and how fast time runs in it. */
+interface Picture {
+  description: Description;
+  layout: Layout;
+  speed: number;
+  /** The packets, where time runs slowly and they are there. */
+  trace: Trace | null;
 }
 
 /** What a direction had at a time; NaN where nothing is known. */
@@ -102,8 +121,8 @@ function drawQueue(context: CanvasRenderingContext2D, line: Way, side: number, p
   if (texts.takeIfFree(x + 7, height - 6, x + 9 + context.measureText(text).width, height + 6)) context.fillText(text, x + 8, height);
 }
 
-/** What each link is, below it; links of one kind between the same columns are told once, below the lowest. */
-function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; text: string }[], ink: Ink, taken: Texts): void {
+/** What each link is, so far below it; links of one kind between the same columns are told once, below the lowest. */
+function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; text: string }[], below: number, ink: Ink, taken: Texts): void {
   const groups = new Map<string, { x: number; y: number; room: number; texts: Set<string> }>();
   for (const { line, text } of labelled) {
     const [x, y, room] = [(line.from.x + line.to.x) / 2, (line.from.y + line.to.y) / 2, Math.abs(line.to.x - line.from.x) - 24];
@@ -116,57 +135,70 @@ function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; te
   context.textAlign = "center";
   context.textBaseline = "top";
   context.fillStyle = ink.muted;
+  // The edges of what is behind the letters would reach far beyond them at their corners.
+  context.lineJoin = "round";
   for (const { x, y, room, texts } of groups.values()) {
     const [text = ""] = texts;
     const half = context.measureText(text).width / 2;
-    if (texts.size !== 1 || 2 * half >= room || !taken.takeIfFree(x - half, y + 7, x + half, y + 19)) continue;
+    if (texts.size !== 1 || 2 * half >= room) continue;
+    const top = [y + below, y + below + 13].find((one) => taken.takeIfFree(x - half, one, x + half, one + 12));
+    if (top === undefined) continue;
     context.lineWidth = 4;
     context.strokeStyle = ink.ground;
-    context.strokeText(text, x, y + 7);
-    context.fillText(text, x, y + 7);
+    context.strokeText(text, x, top);
+    context.fillText(text, x, top);
   }
 }
 
-/** Draws it all at a time; `moved` is how far the light has come. */
-function paint(canvas: HTMLCanvasElement, description: Description, layout: Layout, { series, interruptions }: Load, time: number, moved: number, ink: Ink): void {
-  const fitted = fit(canvas);
-  if (!fitted) return;
-  const [context, width, height] = fitted;
-  context.clearRect(0, 0, width, height);
-  const places = layout.places(width, height, time);
+/** Links as busy as they are, and what waits for them; `moved` is how far the light has come. */
+function drawLight(context: CanvasRenderingContext2D, width: number, { description, layout }: Picture, { series, interruptions, flow }: Load, time: number, places: Place[], moved: number, ink: Ink, texts: Texts): void {
   const thin = isCrowded(layout);
   const down = new Set(interruptions.outages.filter(([, from, to]) => from <= time && time < to).map(([direction]) => direction));
-  const still = { description, layout, flow: 0 };
+  const still = { description, layout, flow };
   drawCells(context, still, places, ink);
-  const labelled: { line: Way; text: string }[] = [];
-  description.links.forEach((link, index) => {
-    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
+  const lines = linesOf(description, places);
+  lines.forEach(({ link, line }, index) => {
     const busy = [0, 1].map((side) => valueAt(series, "utilisation", 2 * index + side, description, time)) as [number, number];
     drawLink(context, line, link, busy, down.has(2 * index) || down.has(2 * index + 1), thin, moved, ink);
-    labelled.push({ line, text: aboutLink(link) });
   });
-  const texts = new Texts();
-  if (!thin) for (const { x, y } of places) texts.take(x - 8, y - 8, x + 8, y + 8);
+  if (!thin) texts.takeNodes(places);
   drawNodes(context, width, still, places, ink, texts);
-  description.links.forEach((link, index) => {
-    const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
+  lines.forEach(({ link, line }, index) => {
     const isClose = thin && places.some((other) => other !== line.from && other !== line.to && Math.abs(other.x - line.from.x) < 2 && Math.abs(other.y - line.from.y) < HIGH + 10);
     for (const side of [0, 1]) {
       const limit = (side === 0 ? link.forward : link.reverse).queue_limit_packets;
       if (!isClose) drawQueue(context, line, side, valueAt(series, "queue_packets", 2 * index + side, description, time), limit, ink, texts);
     }
   });
-  drawLabels(context, labelled, ink, texts);
+}
+
+const linesOf = ({ links }: Description, places: Place[]): { link: LinkDescription; line: Way }[] =>
+  links.map((link) => ({ link, line: way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 }) }));
+
+/** Draws it all at a time; returns how many packets there are, or null for flows of light. */
+function paint(canvas: HTMLCanvasElement, picture: Picture, load: Load, time: number, moved: number, ink: Ink): number | null {
+  const fitted = fit(canvas);
+  if (!fitted) return null;
+  const [context, width, height] = fitted;
+  const { description, layout, speed, trace } = picture;
+  context.clearRect(0, 0, width, height);
+  const places = layout.places(width, height, time);
+  const texts = new Texts();
+  const { flow, interruptions: { outages } } = load;
+  const drawn = trace && drawPackets(context, width, height, { trace, description, layout, outages, time, fade: LINGER * speed, flow }, ink, texts);
+  if (!trace) drawLight(context, width, picture, load, time, places, moved, ink, texts);
+  drawLabels(context, linesOf(description, places).map(({ link, line }) => ({ line, text: aboutLink(link) })), trace ? BELOW_PACKETS : BELOW, ink, texts);
+  return drawn;
 }
 
 /** What is at a time, in words, for those who do not see it. */
-function inWords(description: Description, { series, interruptions }: Load, time: number): string {
+function inWords(description: Description, { series, interruptions }: Load, time: number, packets: number | null): string {
   const names = description.links.flatMap((link) => [link.name, `${link.name} (reverse)`]);
   const busy = names.map((name, place) => ({ name, share: valueAt(series, "utilisation", place, description, time) })).filter(({ share }) => share > 0.02);
   busy.sort((a, b) => b.share - a.share);
   const down = new Set(interruptions.outages.filter(([, from, to]) => from <= time && time < to).map(([direction]) => names[direction & ~1]));
   const parts = busy.slice(0, 3).map(({ name, share }) => `${name} busy to ${Math.round(share * 100)} %`);
-  return [`The path at ${time.toFixed(1)} s: ${description.nodes.length} nodes, ${description.links.length} links`, ...parts, ...(down.size > 0 ? [`${down.size} links down`] : [])].join("; ");
+  return [`The path at ${time.toFixed(1)} s: ${description.nodes.length} nodes, ${description.links.length} links`, ...(packets === null ? [] : [`${packets} packets on them`]), ...parts, ...(down.size > 0 ? [`${down.size} links down`] : [])].join("; ");
 }
 
 /** Holds the path at the top of the window as long as it would be above it while curves of its run are in it. */
@@ -202,28 +234,47 @@ function useHeld(section: { current: HTMLElement | null }, isWished: boolean): b
   return isHeld;
 }
 
-export function PathPicture({ checked, series, interruptions, theme, of, toReplay }: { checked: Checked; series: Series | null; interruptions: Interruptions; theme: string; of: string; toReplay: (() => void) | null }) {
+interface PathProps {
+  checked: Checked;
+  series: Series | null;
+  interruptions: Interruptions;
+  flow: number;
+  theme: string;
+  of: string;
+  /** Whose packets are drawn: the same object as long as it is the same run; null while the run is of another text. */
+  run: RunOf | null;
+  toReplay: (() => void) | null;
+}
+
+export function PathPicture({ checked, series, interruptions, flow, theme, of, run, toReplay }: PathProps) {
   const section = useRef<HTMLElement>(null);
   const isHeld = useHeld(section, toReplay !== null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const shown = useRef<HTMLOutputElement>(null);
   const slider = useRef<HTMLInputElement>(null);
   const [playing, setPlaying] = useState(false);
+  const [askedSpeed, chooseSpeed] = useChosen("speed");
   const { description } = checked;
   const { duration_s: duration } = description;
+  const speed = speedOf(askedSpeed) ?? duration / WHOLE;
+  const isSlow = speed <= SLOW;
+  const { trace, failure, isLoading, need } = usePackets(isSlow ? run : null, "packets");
   const layout = useMemo(() => new Layout(description), [description]);
   const ink = useMemo(inkOf, [theme]);
   const moved = useRef(0);
 
-  const draw = () => {
-    const time = Math.min(clock.seconds, duration);
-    if (canvas.current) paint(canvas.current, description, layout, { series, interruptions }, time, moved.current, ink);
-    if (shown.current) shown.current.textContent = `${time.toFixed(1)} s`;
-    if (slider.current) slider.current.value = String(time);
-  };
   useEffect(() => {
-    draw();
-    canvas.current?.setAttribute("aria-label", inWords(description, { series, interruptions }, clock.seconds));
+    const load = { series, interruptions, flow };
+    const draw = (): number | null => {
+      const time = Math.min(clock.seconds, duration);
+      const there = trace && covers(trace, time, duration) ? trace : null;
+      const drawn = canvas.current && paint(canvas.current, { description, layout, speed, trace: there }, load, time, moved.current, ink);
+      if (canvas.current) canvas.current.dataset["packets"] = drawn === null ? "" : String(drawn);
+      if (shown.current) shown.current.textContent = `${time.toFixed(!isSlow ? 1 : speed < 0.05 ? 4 : 2)} s`;
+      if (slider.current) slider.current.value = String(time);
+      return drawn;
+    };
+    canvas.current?.setAttribute("aria-label", inWords(description, load, clock.seconds, draw()));
     let frame = 0;
     const later = () => {
       if (frame === 0) frame = requestAnimationFrame(() => { frame = 0; draw(); });
@@ -235,7 +286,13 @@ export function PathPicture({ checked, series, interruptions, theme, of, toRepla
       cancelAnimationFrame(frame);
       window.removeEventListener("resize", later);
     };
-  }, [description, layout, series, interruptions, ink, isHeld]);
+  }, [description, layout, series, interruptions, flow, ink, isHeld, trace, speed, isSlow]);
+  useEffect(() => {
+    if (!isSlow) return;
+    const look = () => need(Math.min(clock.seconds, duration), BEHIND * speed);
+    look();
+    return clock.listen(look);
+  }, [isSlow, need, trace, speed, duration]);
   useEffect(() => {
     if (!playing) return;
     let frame = 0;
@@ -244,14 +301,16 @@ export function PathPicture({ checked, series, interruptions, theme, of, toRepla
       const passed = Math.min(0.1, (now - before) / 1000);
       before = now;
       moved.current += passed * PACE;
-      const next = clock.seconds + (passed * duration) / WHOLE;
-      clock.set(Math.min(duration, next));
+      // The clock stands while packets are fetched.
+      const known = isSlow && run && !failure ? Math.max(clock.seconds, trace?.window.to_s ?? 0) : duration;
+      const next = Math.min(duration, known, clock.seconds + passed * speed);
+      clock.set(next);
       if (next >= duration) setPlaying(false);
       else frame = requestAnimationFrame(tick);
     };
     frame = requestAnimationFrame(tick);
     return () => cancelAnimationFrame(frame);
-  }, [playing, duration]);
+  }, [playing, duration, speed, isSlow, run, trace, failure]);
   const start = () => {
     if (!playing && clock.seconds >= duration) clock.set(0);
     setPlaying(!playing);
@@ -262,11 +321,18 @@ export function PathPicture({ checked, series, interruptions, theme, of, toRepla
         <canvas ref={canvas} role="img" aria-label="The path" />
         <div class="player">
           <button type="button" onClick={start} disabled={!series} aria-label={playing ? "Stop the time" : "Let time run"}>{playing ? "❚❚" : "►"}</button>
-          <input ref={slider} type="range" min={0} max={duration} step={duration / 1000} aria-label="Time in the run" onInput={(event) => { setPlaying(false); clock.set(Number(event.currentTarget.value)); }} />
+          <input ref={slider} type="range" min={0} max={duration} step={Math.min(speed, duration / 1000)} aria-label="Time in the run" onInput={(event) => { setPlaying(false); clock.set(Number(event.currentTarget.value)); }} />
           <output class="clock" ref={shown} />
-          <span class="foot">{of}</span>
-          {toReplay && <button type="button" class="quiet" disabled={!series} onClick={toReplay}>Packets at this time</button>}
+          <select value={askedSpeed ?? ""} aria-label="How fast time runs" onChange={(event) => chooseSpeed(event.currentTarget.value || null)}>
+            <option value="">all in {WHOLE} s</option>
+            {SPEEDS.map(([name, value]) => <option key={name} value={value}>{name}</option>)}
+          </select>
+          {of && <span class="foot">{of}</span>}
+          {toReplay && <button type="button" class="quiet" disabled={!series} onClick={toReplay}>Replay from here</button>}
         </div>
+        {isLoading && <p class="took" role="status">Running to this time …</p>}
+        {failure && <pre class="message bad" role="alert">{failure}</pre>}
+        {trace && !isHeld && <PacketLegend trace={trace} flow={description.flows[flow]?.name} />}
       </div>
     </section>
   );

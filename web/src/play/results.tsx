@@ -9,10 +9,11 @@ import { offered, panels, queued, windowed, type Drawn, type Span } from "../mod
 import { lookAt } from "../model/look";
 import { marksOf, meaningOf, type Mark } from "../model/marks";
 import { seenSpan, setSpan, usualSpan } from "../model/span";
-import { choose, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
+import { choose, overridesFor, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
 import { Chart } from "../ui/chart";
 import { Zoom } from "../ui/zoom";
+import type { RunOf } from "../replay/packets";
 import { Flows } from "./flows";
 import { Happened } from "./happened";
 import { PathPicture } from "./path";
@@ -271,6 +272,14 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
   const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? panels(firsts, resultsOf.checked, style, { flow, link, span }) : []), [identity, resultsOf?.checked, style, flow, link, span]);
   const comparison = useMemo(() => comparisonOf(state), [results, resultsOf]);
   const [leading] = firsts;
+  const { source, seed } = resultsOf ?? {};
+  const [variant] = resultsOf?.variants ?? [];
+  // While the text is another one, its packets are not known.
+  const isOurs = resultsOf !== null && resultsOf.checked === state.checked;
+  const followed = useMemo(
+    (): RunOf | null => (isOurs && resultsOf && source && seed !== undefined && variant ? { source, overrides: overridesFor(resultsOf.checked, variant), seed, description: resultsOf.checked.description } : null),
+    [isOurs, resultsOf?.checked, variant?.key, seed],
+  );
   useEffect(() => {
     // Where something happens, if it is known where.
     const event = marks.find(({ kind, from }) => kind !== "warm-up" && (!span || (from >= span[0] && from <= span[1])));
@@ -301,7 +310,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
             {!comparison && resultsOf && <SoFar firsts={firsts} flows={Math.max(1, seen.flows.length)} />}
             {comparison && <Verdicts comparison={comparison} />}
           </div>}
-          {has("path") && <PathPicture checked={state.checked} series={state.checked.description.links.length === resultsOf?.checked.description.links.length ? (leading?.[1].series ?? null) : null} interruptions={interruptions} theme={theme} of={firsts.size > 1 ? `with ${leading?.[0]}` : ""} toReplay={only === null ? toReplay : null} />}
+          {has("path") && <PathPicture checked={state.checked} series={state.checked.description.links.length === resultsOf?.checked.description.links.length ? (leading?.[1].series ?? null) : null} interruptions={interruptions} flow={flow} theme={theme} run={followed} of={firsts.size > 1 ? `with ${leading?.[0]}` : ""} toReplay={only === null ? toReplay : null} />}
         </div>
       )}
       {curves.length > 0 && resultsOf && (

@@ -2,7 +2,6 @@
 // each window of time, so that no trace is kept.
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Cancelled, EngineError } from "../engine/pool";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
 import { clock } from "../model/clock";
 import { panels, type Drawn, type Span } from "../model/curves";
@@ -11,19 +10,17 @@ import { marksOf } from "../model/marks";
 import { seenSpan, setSpan as showSpan, usualSpan } from "../model/span";
 import { overridesFor, pool, shownVariant, useChosen, useStore, variantsOf, type Variant } from "../model/store";
 import { styles, textScale } from "../model/style";
-import { columnOf, inWords, momentsOf, placeOf, Trace, upTo, type Moment } from "../model/trace";
+import { columnOf, inWords, momentsOf, placeOf, upTo, type Moment, type Trace } from "../model/trace";
 import { Layout } from "./layout";
 import { Chart } from "../ui/chart";
 import { Events } from "../ui/events";
 import { Zoom } from "../ui/zoom";
+import { covers, LINGER, PacketLegend, speedOf, SPEEDS, usePackets, type RunOf } from "./packets";
 import { describe, drawBytes, seenOf, timeAt, timesOf } from "./bytes";
 import { draw, fit, inkOf, type Ink } from "./scene";
 import { drawSequence, PAST } from "./sequence";
 
-/** Packets on links of one window. */
-const MOST = 200_000;
 const USUAL_SPEED = 0.01;
-const SPEEDS: [string, number][] = [["real time", 1], ["1/10", 0.1], ["1/100", 0.01], ["1/1000", 0.001]];
 const SPANS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 /** Packets that a sequence diagram holds and can still be read. */
 const READABLE = 90;
@@ -33,8 +30,6 @@ const READABLE_BYTES = 200;
 const LEAST_DRAG = 6;
 /** Rows of the table of decisions. */
 const SHOWN = 8;
-/** A loss is visible for this many seconds of real time. */
-const LINGER = 0.6;
 
 /** Where a run is first looked at: the time and the flow of its first decision, or else loss, or else packet. */
 function beginning(window: Window): { time: number; flow: number } {
@@ -174,11 +169,8 @@ export function Replay({ theme }: { theme: string }) {
   const { checked, source, about } = state;
   const [sender, setSender] = useChosen("sender");
   const [whole, setWhole] = useState<Window | null>(null);
-  const [trace, setTrace] = useState<Trace | null>(null);
   const [{ outages, handoffs }, setInterruptions] = useState<Interruptions>(NONE);
-  const [copies, setCopies] = useState<number[]>([0, 0]);
   const [share, setShare] = useState(0);
-  const [failure, setFailure] = useState<string | null>(null);
   const [askedFlow, chooseFlow] = useChosen("flow");
   const [first, setFirst] = useState(0);
   const [playing, setPlaying] = useState(false);
@@ -187,7 +179,6 @@ export function Replay({ theme }: { theme: string }) {
   const [askedWhen] = useChosen("span");
   const [askedDiagram, setDiagram] = useChosen("diagram");
   const [time, setTime] = useState(clock.isSet ? clock.seconds : 0);
-  const loading = useRef(false);
   const scene = useRef<HTMLCanvasElement>(null);
   const strip = useRef<HTMLCanvasElement>(null);
   const shown = useRef<HTMLOutputElement>(null);
@@ -200,7 +191,9 @@ export function Replay({ theme }: { theme: string }) {
   // Play may show the mean of all; here one is looked at.
   const wished = Number(askedFlow ?? Number.NaN);
   const flow = Number.isInteger(wished) && wished >= 0 && wished < (checked?.description.flows.length ?? 0) ? wished : first;
-  const speed = SPEEDS.find(([, value]) => String(value) === askedSpeed)?.[1] ?? USUAL_SPEED;
+  const speed = speedOf(askedSpeed) ?? USUAL_SPEED;
+  const run = useMemo((): RunOf | null => checked && { source, overrides: overridesFor(checked, variant), seed: state.seed, description: checked.description }, [checked, used, state.seed]);
+  const { trace, failure, load, need } = usePackets(run, "window");
   const layout = useMemo(() => (checked ? new Layout(checked.description) : null), [checked]);
   const ink = useMemo(inkOf, [theme]);
   const isBytes = askedDiagram === "bytes" && checked !== null && hasDecisions(checked, flow);
@@ -210,48 +203,24 @@ export function Replay({ theme }: { theme: string }) {
   }, [trace, flow, isBytes]);
   const span = SPANS.find((one) => String(one) === asked) ?? usual;
 
-  const load = useCallback(
-    async (from: number, isFirst: boolean) => {
-      if (!checked || loading.current) return;
-      loading.current = true;
-      const job = { source, overrides: overridesFor(checked, variant), seed: state.seed, from_s: from, to_s: duration, most: MOST, looks_at_all: isFirst };
-      try {
-        const window = await pool.window(job, (seconds) => isFirst && setShare(seconds / duration));
-        if (isFirst) {
-          setWhole(window);
-          // Begin where something is about to happen.
-          const found = beginning(window);
-          setFirst(found.flow);
-          if (!clock.isSet) clock.suggest(found.time);
-          setTime(Math.min(duration, clock.seconds));
-        }
-        const made = new Trace(window, checked.description);
-        setTrace(made);
-        setCopies([1, 2].map((kind) => made.copies.reduce((total, one) => total + (one === kind ? 1 : 0), 0)));
-      } catch (error) {
-        if (!(error instanceof Cancelled)) setFailure(error instanceof EngineError ? error.failure.text : String(error));
-      } finally {
-        loading.current = false;
-      }
-    },
-    [checked, source, used, state.seed, duration],
-  );
-
   useEffect(() => {
     setWhole(null);
-    setTrace(null);
-    setFailure(null);
     setShare(0);
     setInterruptions(NONE);
-    if (!checked) return;
+    if (!run) return;
     setTime(clock.isSet ? clock.seconds : 0);
-    void load(0, true);
-    pool.interruptions({ source, overrides: overridesFor(checked, variant), seed: state.seed }).then(setInterruptions, () => setInterruptions(NONE));
-    return () => {
-      pool.cancel("window");
-      loading.current = false;
+    const before = (window: Window) => {
+      setWhole(window);
+      // Begin where something is about to happen.
+      const found = beginning(window);
+      setFirst(found.flow);
+      if (!clock.isSet) clock.suggest(found.time);
+      setTime(Math.min(duration, clock.seconds));
     };
-  }, [checked, used, state.seed]);
+    void load(0, { looksAtAll: true, told: (seconds) => setShare(seconds / duration), before });
+    const { overrides, seed } = run;
+    pool.interruptions({ source: run.source, overrides, seed }).then(setInterruptions, () => setInterruptions(NONE));
+  }, [run]);
 
   const go = useCallback((to: number) => {
     clock.set(Math.min(duration, Math.max(0, to)));
@@ -265,13 +234,9 @@ export function Replay({ theme }: { theme: string }) {
     setTime(Math.min(duration, seconds));
   }), [duration]);
 
-  // What is needed next is fetched before the clock gets there.
   useEffect(() => {
-    if (!trace || loading.current) return;
-    const { from_s, to_s } = trace.window;
-    const isOutside = time < from_s || (time >= to_s && to_s < duration);
-    if (isOutside) void load(Math.max(0, time - Math.min(span, 1)), false);
-  }, [time, trace, span, duration, load]);
+    if (trace) need(time, Math.min(span, 1));
+  }, [time, trace, span, need]);
 
   useEffect(() => {
     if (!playing) return;
@@ -385,7 +350,7 @@ export function Replay({ theme }: { theme: string }) {
     return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
   }
   const { flows, nodes } = checked.description;
-  const isAway = trace !== null && (time < trace.window.from_s || (time >= trace.window.to_s && trace.window.to_s < duration));
+  const isAway = trace !== null && !covers(trace, time, duration);
   return (
     <main id="main" class="replay" tabIndex={-1}>
       <div class="head">
@@ -427,10 +392,7 @@ export function Replay({ theme }: { theme: string }) {
           </div>
           {isAway && <p class="took" role="status">Running to this time …</p>}
           <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
-          <p class="legend">
-            <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
-            <span><i class="diamond" /> marked</span><span><i class="triangle" /> sent again by the network: <b data-copies="repairs">{copies[0]?.toLocaleString("en-GB")}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{copies[1]?.toLocaleString("en-GB")}</b></span><span><i class="cross">×</i> lost</span>{moments.hasCollisions && <span><i class="cross">✳</i> a frame met another</span>}<span>colour: flow; ringed: {flows[flow]?.name}</span>
-          </p>
+          <PacketLegend trace={trace} flow={flows[flow]?.name} />
           <div class="timeline">
             <div class="strip" aria-hidden="true"><canvas ref={strip} /><span ref={head} /></div>
             <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />

@@ -153,6 +153,11 @@ export class Texts {
     this.taken.push([left, top, right, bottom]);
   }
 
+  /** Keeps nodes free of them. */
+  takeNodes(places: Place[]): void {
+    for (const { x, y } of places) this.take(x - 8, y - 8, x + 8, y + 8);
+  }
+
   /** Takes a box if it is free. */
   takeIfFree(left: number, top: number, right: number, bottom: number): boolean {
     if (this.taken.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1])) return false;
@@ -165,7 +170,7 @@ export class Texts {
 function nameNode(context: CanvasRenderingContext2D, text: string, place: Place, size: number, texts: Texts): void {
   const half = context.measureText(text).width / 2;
   for (const top of [place.y + size + 4, place.y - size - 18]) {
-    if (!texts.takeIfFree(place.x - half, top, place.x + half, top + 13)) continue;
+    if (!texts.takeIfFree(place.x - half, top, place.x + half, top + 12)) continue;
     context.fillText(text, place.x, top);
     return;
   }
@@ -201,12 +206,17 @@ export function drawNodes(context: CanvasRenderingContext2D, width: number, { de
     context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
     context.textBaseline = edge === "center" ? "top" : "middle";
     if (edge === "center") nameNode(context, shown, place, size, texts);
-    else if (context.measureText(shown).width < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
-      context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
-    } else {
+    else {
+      const { width: wide } = context.measureText(shown);
+      if (wide < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {
+        context.fillText(shown, place.x + (edge === "left" ? -1 : 1) * (size + 6 + (crowded ? LYING : 0)), place.y);
+        return;
+      }
       context.textAlign = edge;
       context.textBaseline = "top";
-      context.fillText(shown, edge === "left" ? 4 : width - 4, place.y + size + 4);
+      const [x, top] = [edge === "left" ? 4 : width - 4, place.y + size + 4];
+      context.fillText(shown, x, top);
+      texts.take(edge === "left" ? x : x - wide, top, edge === "left" ? x + wide : x, top + 12);
     }
   });
 }
@@ -222,8 +232,8 @@ function stacked(packets: number, room: number, usual: number): { step: number; 
   return { step, shown: Math.max(0, Math.min(wanted, Math.floor(room / step))) };
 }
 
-/** Returns how many packets were drawn. */
-export function draw(context: CanvasRenderingContext2D, width: number, height: number, scene: Scene, ink: Ink): number {
+/** Returns how many packets were drawn; `texts` gets where words stand. */
+export function draw(context: CanvasRenderingContext2D, width: number, height: number, scene: Scene, ink: Ink, texts = new Texts()): number {
   const { trace, description, layout, time, fade, flow } = scene;
   const places = layout.places(width, height, time);
   const crowded = isCrowded(layout);
@@ -331,6 +341,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   context.globalAlpha = 1;
 
   // Queues stand upright at the heads of their links, the next to leave at the foot.
+  const numbers: { text: string; x: number; y: number; upward: number }[] = [];
   for (const { place, line, rows, room, side } of queues) {
     // Where nodes stand close together, they lie, away from the link.
     const close = places.some((other) => other.x === line.from.x && other !== line.from && Math.abs(other.y - line.from.y) < 70);
@@ -353,11 +364,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
       drawn += 1;
     }
     if ((rows.length >= 4 || rows.length > shown) && !(crowded && room === null)) {
-      context.fillStyle = ink.muted;
-      context.font = "11px system-ui, sans-serif";
-      context.textAlign = "center";
-      context.textBaseline = upward < 0 ? "bottom" : "top";
-      context.fillText(room === null ? String(rows.length) : `${rows.length} of ${room}`, place.x, place.y + upward * (FOOT + 3 + shown * step));
+      numbers.push({ text: room === null ? String(rows.length) : `${rows.length} of ${room}`, x: place.x, y: place.y + upward * (FOOT + 3 + shown * step), upward });
     }
   }
 
@@ -371,7 +378,21 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   context.globalAlpha = 1;
 
   // Nodes last, so that packets go in and out of them; in a crowd they do not come so near.
-  if (!crowded) drawNodes(context, width, scene, places, ink);
+  if (!crowded) {
+    texts.takeNodes(places);
+    drawNodes(context, width, scene, places, ink, texts);
+  }
+  // Where things stand close together, names count more than numbers.
+  context.fillStyle = ink.muted;
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
+  for (const { text, x, y, upward } of numbers) {
+    const half = context.measureText(text).width / 2;
+    const top = upward < 0 ? y - 12 : y;
+    if (!texts.takeIfFree(x - half, top, x + half, top + 12)) continue;
+    context.textBaseline = upward < 0 ? "bottom" : "top";
+    context.fillText(text, x, y);
+  }
   return drawn;
 }
 
