@@ -6,7 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, downloaded, flawless, lasthop, launch, open, view } from "./helpers.mjs";
+import { ROOT, done, downloaded, flawless, host, lasthop, launch, open, view } from "./helpers.mjs";
 
 let browser;
 let folder;
@@ -254,6 +254,48 @@ test("a figure stands alone in a frame, with what was chosen", async () => {
     assert.match(await page.textContent(".look"), /Jain/);
     await flawless(page, "a figure alone");
   });
+});
+
+test("the figure of a table that stands beside the page is shown in a frame, and none from elsewhere", async () => {
+  const table = readFileSync(path.join(study, "results.parquet"));
+  const hosted = await host("/paper/", { "runs/results.parquet": table });
+  // Opened from this computer, it is named in the frame alone, and there is said what else that needs.
+  const { page, wrong, close } = await open(browser, `${hosted.address}#view=explore`);
+  await page.setInputFiles(".explore input[type=file]", { name: "results.parquet", mimeType: "application/octet-stream", buffer: table });
+  await page.waitForSelector(".explored .point");
+  const points = await page.locator(".explored .point").count();
+  const value = await page.locator(".figures td, .explore td").first().textContent();
+  await page.getByRole("button", { name: "Copy frame" }).click();
+  const source = async () => /src="([^"]+)"/.exec(await page.textContent(".taken pre"))[1].replaceAll("&#38;", "&");
+  await page.waitForFunction(() => document.querySelector(".taken pre")?.textContent.includes("table=results.parquet"));
+  assert.match(await page.textContent(".taken"), /put it beside the page/);
+  assert.ok(!(await page.evaluate(() => location.hash)).includes("results.parquet"));
+  await page.goto((await source()).replace("table=", "table=runs/"));
+  await page.waitForSelector(".explored .point");
+  assert.equal(await page.locator(".explored .point").count(), points);
+  assert.equal(await page.locator("nav, select, table").count(), 0);
+  await flawless(page, "the figure of a table");
+  const [whole] = await Promise.all([page.context().waitForEvent("page"), page.getByText("Open in lasthop").click()]);
+  await whole.waitForSelector(".explored .point");
+  assert.equal(await whole.textContent("h2.name"), "runs/results.parquet");
+  assert.equal(await whole.locator(".figures td, .explore td").first().textContent(), value);
+  await whole.reload();
+  await whole.waitForSelector(".explored .point");
+  for (const elsewhere of ["../secret.parquet", "http://127.0.0.1:1/x.parquet", "runs/results.csv", "gone.parquet"]) {
+    for (const panel of ["", "?panel=figure"]) {
+      const asked = [];
+      const context = await browser.newContext();
+      const other = await context.newPage();
+      other.on("request", (request) => asked.push(request.url()));
+      await other.goto(`${hosted.address}${panel}#view=explore&table=${encodeURIComponent(elsewhere)}`);
+      await other.getByText(elsewhere === "gone.parquet" ? "it does not stand beside the page" : "it may name one in the folder of the page").waitFor();
+      assert.deepEqual(asked.filter((url) => /secret|x\.parquet|csv/.test(url)), []);
+      await context.close();
+    }
+  }
+  assert.deepEqual(wrong, []);
+  await close();
+  await hosted.end();
 });
 
 test("claims by their verdict, and figures on a phone, are free of findings of axe", async () => {

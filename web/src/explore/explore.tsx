@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { EngineError } from "../engine/pool";
-import type { Overrides, ReadTable, Source } from "../engine/types";
+import type { Overrides, Source } from "../engine/types";
 import { link } from "../model/address";
 import { download } from "../model/figure";
 import { AS_WRITTEN, choose, get, open, pool, update, useChosen, useStore } from "../model/store";
@@ -11,12 +11,12 @@ import { Figure, shownEstimate, type Chosen } from "./figure";
 import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, prefixed, scenarioOf, SETTING, shownValue, tidy, varies, varying, type Choice, type Curve, type Defaults, type DrawnCurve, type Explored, type Value } from "./table";
 import type { Statistics } from "../model/stats";
 import { frameOf, Taken, useCopied } from "../ui/take";
+import { ofParquet } from "./alone";
 import type { Claim, ExploreGiven, PaperFigure, PaperGiven, TableGiven } from "./given";
 
 const MOST_LINES = 12;
 /** Stands for the curves of the paper's own figure among the axes that lines may be of. */
 const PAPER = " ";
-const MOST_FILE = 64 << 20;
 
 function bytesOf(base64: string): ArrayBuffer {
   return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)).buffer;
@@ -292,6 +292,7 @@ function TableView({ of, table, given, figure, isAlone = false }: { of: Explored
     download(`${stem}.svg`, `${new XMLSerializer().serializeToString(copy)}\n`, "image/svg+xml");
   };
   const copied = useCopied();
+  const opened = given.alone?.where === "opened" ? given.alone.name : "";
   const drawing = <Figure curves={shown} axis={axis} metric={mixed ? (figure?.title ?? "") : (metric?.label ?? "")} unit={unit} most={mixed ? null : (metric?.most ?? null)} chosen={chosen} choose={setChosen} />;
   if (isAlone) {
     return (
@@ -347,9 +348,9 @@ function TableView({ of, table, given, figure, isAlone = false }: { of: Explored
             <button type="button" disabled={!table.parquet} onClick={() => download(table.file, new Blob([bytesOf(table.parquet)], { type: "application/vnd.apache.parquet" }))}>All runs (Parquet)</button>
             <button type="button" onClick={saveSvg}>Figure (SVG)</button>
             <button type="button" onClick={async () => copied.copy("Link", await link())}>Copy link</button>
-            <button type="button" onClick={async () => copied.copy("Frame", frameOf(await link(), "figure"))}>Copy frame</button>
+            <button type="button" onClick={async () => copied.copy("Frame", frameOf(`${await link()}${opened && `&table=${encodeURIComponent(opened)}`}`, "figure"))}>Copy frame</button>
           </div>
-          <Taken copied={copied} />
+          <Taken copied={copied} {...(opened && { more: `The file ${opened} does not go along: put it beside the page on a web server, which the frame asks for it.` })} />
         </>
       )}
     </>
@@ -454,33 +455,29 @@ function useTable() {
 /** The figure alone, for a frame in another page. */
 export function ExploredFigure() {
   const { explore, table, of, failure } = useTable();
-  const { chosen } = useStore();
+  const { chosen, note } = useStore();
   if (failure) return <pre class="message bad" role="alert">{failure}</pre>;
+  if (note && !explore) return <p class="message note" role="status">{note}</p>;
   if (!explore || !table || !of) return null;
   const drawn = explore.paper ? figuresOf(explore.paper, of) : [];
   return <TableView of={of} table={table} given={explore} figure={drawn.find((one) => one.id === chosen["figure"]) ?? drawn[0] ?? null} isAlone />;
 }
 
 export function Explore() {
-  const { broken } = useStore();
+  const { broken, note } = useStore();
   const { explore, which, table, of, failure, setFailure } = useTable();
   const setWhich = (next: number) => update({ chosen: Object.fromEntries(Object.entries({ ...get().chosen, study: String(next + 1) }).filter(([name]) => !["axes", "figure", "verdict"].includes(name))) });
 
   const load = async (file: File | undefined) => {
     if (!file) return;
-    if (file.size > MOST_FILE) {
-      setFailure(`${file.name} has ${Math.round(file.size / 1e6)} MB; at most ${MOST_FILE >> 20} are opened here`);
-      return;
+    try {
+      const opened = await ofParquet(file.name, file, "opened");
+      setWhich(0);
+      choose("study", null);
+      update({ explore: opened });
+    } catch (error) {
+      setFailure(messageOf(error));
     }
-    let letters = "";
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    for (let place = 0; place < bytes.length; place += 0x8000) letters += String.fromCharCode(...bytes.subarray(place, place + 0x8000));
-    setWhich(0);
-    choose("study", null);
-    const names: ReadTable | null = await pool.table(bytes.buffer.slice(0)).catch(() => null);
-    const form = names && "series" in names.columns && "point" in names.columns ? "series" : "tidy";
-    const metrics = form === "series" ? seriesNames(names as ReadTable) : [];
-    update({ explore: { kind: "explore", title: file.name, sources: [], tables: [{ file: file.name, form, parquet: btoa(letters), title: file.name, about: "", axes: [], metrics, x: null, lines: [], studies: [] }] } });
   };
 
   const about = table?.about;
@@ -497,6 +494,7 @@ export function Explore() {
         <label class="file">Open a Parquet file<input type="file" accept=".parquet" onChange={(event) => { void load(event.currentTarget.files?.[0]); event.currentTarget.value = ""; }} /></label>
       </div>
       {broken && <p class="message bad" role="alert">{broken}</p>}
+      {note && <p class="message note" role="status">{note}</p>}
       {failure && <pre class="message bad" role="alert">{failure}</pre>}
       {!explore && !failure && (
         <div class="empty">
@@ -511,10 +509,4 @@ export function Explore() {
         : <TableView of={of} table={table} given={explore} figure={null} />)}
     </main>
   );
-}
-
-function seriesNames(read: ReadTable) {
-  const column = read.columns["series"];
-  const names = column && !(column instanceof Float64Array) ? column.texts : [];
-  return names.map((name) => ({ name, label: name, unit: "", scale: 1, most: null, help: "" }));
 }

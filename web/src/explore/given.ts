@@ -53,6 +53,8 @@ export interface PaperGiven {
 
 export interface ExploreGiven {
   kind: "explore";
+  /** Where a table alone came from, and its name: from a file of this computer, or from beside the page. */
+  alone?: { where: "opened" | "beside"; name: string };
   title: string;
   sources: Source[];
   tables: TableGiven[];

@@ -2,11 +2,12 @@
 // sending the link to somebody lead to the same. A ready scenario is named, with the values that were set in it; a
 // scenario of the user's own is packed into it. None of it is ever sent to a server.
 
+import { ofParquet } from "../explore/alone";
 import type { ExploreGiven } from "../explore/given";
 import { clock } from "./clock";
 import { READY } from "./ready";
 import { pack, unpack, type Shared } from "./share";
-import { IS_CAPTURE, openedBefore } from "./files";
+import { CAPTURES, openedBefore } from "./files";
 import { AS_WRITTEN, MOST_SEEDS, MOST_SENDERS, get, listen, open, pool, refresh, sendersOf, update, type Capture, type Given, type State, type View } from "./store";
 
 /** Between a change and the address that says it, in ms: browsers allow 100 changes in 30 s. */
@@ -15,11 +16,11 @@ const DELAY = 400;
 const LONGEST = 100_000;
 const VIEWS: View[] = ["play", "replay", "explore", "capture"];
 /** A change of one of these is a step that the browser goes back. */
-const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel", "file", "capture", "connection", "law"];
+const STEPS = ["scenario", "s", "view", "senders", "helpers", "figure", "panel", "file", "capture", "table", "connection", "law"];
 
 /** Names of the fragment that are not `chosen`. */
-const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at", "file", "capture"];
-/** Captures that a link may load: those in the page's own folder or below it. */
+const OWN = ["scenario", "s", "set", "senders", "helpers", "seeds", "view", "at", "file", "capture", "table"];
+/** Captures and tables that a link may load: those in the page's own folder or below it. */
 const BELOW = /^[\w-][\w .-]*(?:\/[\w-][\w .-]*)*$/;
 
 /** The panel that the address asks for; null for the whole page. */
@@ -40,7 +41,7 @@ function range(seed: number, seeds: number): string {
 
 /** The fragment of what is shown now; `whole` names also what the page of `lasthop view` began with. */
 async function fragment(state: State, whole: boolean): Promise<string> {
-  const { source, ready, edited, changed, senders, helpers, seed, seeds, view, chosen, capture, wanted } = state;
+  const { source, ready, edited, changed, senders, helpers, seed, seeds, view, chosen, capture, wanted, explore } = state;
   const said = new URLSearchParams();
   const same = !whole && began !== null && began.text === source.text && began.ready === ready;
   if (!same && ready !== null && !edited) {
@@ -58,6 +59,8 @@ async function fragment(state: State, whole: boolean): Promise<string> {
   const file = capture?.where === "opened" ? capture.name : wanted;
   if (view === "capture" && capture?.where === "beside") said.set("capture", capture.name);
   else if (view === "capture" && file !== null) said.set("file", file);
+  // The name of an opened file is asked of no server.
+  if (view === "explore" && explore?.alone?.where === "beside") said.set("table", explore.alone.name);
   if (clock.isSet && view !== "explore") said.set("at", String(Number(clock.seconds.toFixed(6))));
   for (const [name, value] of Object.entries(chosen)) said.set(name, value);
   return said.toString().replaceAll("%2C", ",").replaceAll("%2F", "/").replaceAll("%3A", ":");
@@ -244,13 +247,41 @@ async function openGiven({ name, file, bytes }: CaptureGiven): Promise<void> {
   }
 }
 
-/** A capture that stands beside the page on its web server, as a frame in a paper shows one. */
-async function openBeside(name: string): Promise<void> {
-  const isBelow = BELOW.test(name) && IS_CAPTURE.test(name);
+/** A file that stands beside the page on its web server, as a frame in a paper shows one; null if there is none, which is
+ * said. */
+async function besideOf(what: string, name: string, endings: string[]): Promise<Blob | null> {
+  const isBelow = BELOW.test(name) && endings.some((one) => name.toLowerCase().endsWith(one));
   const answer = isBelow ? await fetch(name.split("/").map(encodeURIComponent).join("/")).catch(() => null) : null;
   const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
+  const listed = [endings.slice(0, -1).join(", "), endings.at(-1)].filter(Boolean).join(" or ");
+  if (!blob) update({ note: isBelow ? `The ${what} ${name} cannot be loaded: it does not stand beside the page.` : `The link names the ${what} ${name}: it may name one in the folder of the page, or below it, that ends in ${listed}.` });
+  return blob;
+}
+
+async function openBeside(name: string): Promise<void> {
+  const blob = await besideOf("capture", name, CAPTURES);
   if (blob) update({ capture: { name, blob, key: `beside ${name}`, version: 0, grows: false, where: "beside" }, wanted: null });
-  else update({ note: isBelow ? `The capture ${name} cannot be loaded: it does not stand beside the page.` : `The link names the capture ${name}: it may name one in the folder of the page, or below it, that ends in .pcap, .pcapng, .cap, .qlog or .sqlog.` });
+}
+
+/** What `lasthop view` gave to explore, to which the way back leads. */
+let givenExplore: ExploreGiven | null = null;
+
+/** Shows the table of which a fragment speaks. */
+async function showTable(said: URLSearchParams): Promise<void> {
+  const { explore, view } = get();
+  const name = said.get("table");
+  if (name === null) {
+    if (view === "explore" && explore?.alone?.where === "beside") update({ explore: givenExplore });
+    return;
+  }
+  if (explore?.alone?.name === name) return;
+  const blob = await besideOf("table", name, [".parquet"]);
+  if (!blob) return;
+  try {
+    update({ explore: await ofParquet(name, blob, "beside") });
+  } catch (error) {
+    update({ note: error instanceof Error ? error.message : String(error) });
+  }
 }
 
 /** Shows the capture of which a fragment speaks. */
@@ -295,7 +326,10 @@ function beginning(shown: Given | ExploreGiven | CaptureGiven | null): { source:
 export async function start(): Promise<void> {
   pool.loaded().catch((error: unknown) => update({ broken: error instanceof Error ? error.message : String(error) }));
   const shown = given();
-  if (shown?.kind === "explore") update({ explore: shown });
+  if (shown?.kind === "explore") {
+    givenExplore = shown;
+    update({ explore: shown });
+  }
   if (shown?.kind === "capture") void openGiven(shown);
   const { source, ready, more } = beginning(shown);
   began = { text: source.text, ready, ...(more as Required<Pick<State, "senders" | "helpers" | "seed" | "seeds" | "view">>) };
@@ -308,6 +342,7 @@ export async function start(): Promise<void> {
       setClock(said);
     }
     await showCapture(new URLSearchParams(written));
+    await showTable(new URLSearchParams(written));
   };
   await show();
   let timer: number | undefined;

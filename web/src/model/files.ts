@@ -4,7 +4,8 @@ import { choose, get, open, update, type Capture } from "./store";
 
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
 const MOST_FILE = 16 << 20;
-export const IS_CAPTURE = /\.(pcap|pcapng|cap|qlog|sqlog)$/i;
+/** How the names of captures end. */
+export const CAPTURES = [".pcap", ".pcapng", ".cap", ".qlog", ".sqlog"];
 /** Files in which a stack logged its connection. */
 export const IS_QLOG = /\.s?qlog$/i;
 /** How captures begin: pcapng; pcap with either order of bytes and either unit of time. */
@@ -29,7 +30,7 @@ export function openCapture(name: string, blob: Blob): void {
 }
 
 async function isCapture(file: File): Promise<boolean> {
-  if (IS_CAPTURE.test(file.name)) return true;
+  if (CAPTURES.some((one) => file.name.toLowerCase().endsWith(one))) return true;
   const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
   return MAGIC.includes([...head].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
 }
