@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
 
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 
 
@@ -126,3 +128,28 @@ def test_what_is_unsafe_stands_in_few_places_and_says_why() -> None:
         if re.search(r"\bunsafe (\{|fn|impl)", file.read_text(encoding="utf-8"))
     }
     assert places <= {"lasthop-core", "lasthop-ffi", "lasthop-guest", "lasthop-live"}
+
+
+@pytest.mark.parametrize(("build", "tests"), [(3, 0), (1, 1), (101, 101)])
+def test_only_what_is_missing_skips_the_tests_of_the_page(tmp_path: Path, build: int, tests: int) -> None:
+    """A page that is too large, or whose sources do not compile, is no page that cannot be built here."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    shutil.copy(ROOT / "tools" / "test_page.sh", tools)
+    (tools / "build_page.sh").write_text(f"#!/bin/sh\nexit {build}\n", encoding="utf-8")
+    (tools / "build_page.sh").chmod(0o755)
+    run = subprocess.run([str(tools / "test_page.sh")], check=False, capture_output=True, text=True)
+    assert run.returncode == tests
+    assert ("are skipped" in run.stdout) == (build == 3)
+
+
+def test_only_what_is_missing_leaves_a_wheel_without_a_page(tmp_path: Path) -> None:
+    """The line of the recipe, with a page that cannot be built and with one that fails."""
+    (line,) = re.findall(r"^wheel:.*?\n(?:\t.*\n)*?\t@(tools/build_page\.sh .*)$", MAKEFILE, re.MULTILINE)
+    (tmp_path / "tools").mkdir()
+    script = tmp_path / "tools" / "build_page.sh"
+    for build, expected in ((0, 0), (3, 0), (1, 1)):
+        script.write_text(f"#!/bin/sh\nexit {build}\n", encoding="utf-8")
+        script.chmod(0o755)
+        shell = ["sh", "-c", line.replace("$$", "$")]
+        assert subprocess.run(shell, check=False, cwd=tmp_path, capture_output=True).returncode == expected
