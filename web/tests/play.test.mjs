@@ -338,6 +338,61 @@ test("what cannot be is answered where it was typed, and changes nothing", async
   });
 });
 
+test("a value that is drawn says so, and the numbers of its distribution can be set", async () => {
+  const random = `duration = "5 s"
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "10 Mbit/s", delay = { distribution = "uniform", low = "10 ms", high = "40 ms" }, queue = { kind = "drop-tail", limit = { distribution = "choice", values = ["20 packets", "50 packets"], weights = [1, 3] } } }
+access = { rate = "100 Mbit/s", delay = "1 ms" }
+[channel.error]
+kind = "bernoulli"
+packet_error_rate = { distribution = "log-normal", median = 0.01, sigma = 1.5, max = 0.2 }
+[[flows]]
+count = 2
+transport = { cc = "vegas", alpha = { distribution = "normal", mean = 2, deviation = 0.5, min = 1 } }
+start = { distribution = "exponential", mean = "1 s", max = "3 s", per = "flow" }
+`;
+  await play("#seeds=1", {}, async (page) => {
+    await write(page, random);
+    await page.waitForFunction(() => document.querySelector("h2.name").textContent !== "lossy last hop");
+    await done(page);
+    await page.click("#tab-controls");
+    await page.$$eval(".controls details", (all) => all.forEach((one) => { one.open = true; }));
+    const paths = await page.$$eval(".control code", (all) => all.map((one) => one.textContent));
+    for (const path of [
+      "topology.bottleneck.delay", "topology.bottleneck.delay.low", "topology.bottleneck.delay.high", "topology.bottleneck.queue.limit.values.0", "topology.bottleneck.queue.limit.weights.1",
+      "channel.error.packet_error_rate", "channel.error.packet_error_rate.median", "channel.error.packet_error_rate.sigma", "flows.0.transport.alpha.deviation", "flows.0.start.mean", "flows.0.start.per",
+    ]) assert.ok(paths.includes(path), `${path} in ${paths.join()}`);
+    const row = (path) => page.locator(`.control:has(code:text-is("${path}"))`);
+    assert.match(await row("topology.bottleneck.delay").textContent(), /at random: uniform.*Propagation delay.*Every value between two is as likely/);
+    assert.equal(await row("topology.bottleneck.delay.low").locator("select").inputValue(), "ms");
+    await flawless(page, "random values");
+    // The text and its results follow; what the engine refuses is answered there.
+    const text = async () => {
+      await page.click("#tab-text");
+      const found = await page.inputValue("textarea");
+      await page.click("#tab-controls");
+      await page.$$eval(".controls details", (all) => all.forEach((one) => { one.open = true; }));
+      return found;
+    };
+    const set = async (path, value) => {
+      await row(path).locator("input.number").fill(value);
+      await row(path).locator("input.number").press("Enter");
+    };
+    await set("topology.bottleneck.delay.low", "20");
+    await set("topology.bottleneck.queue.limit.values.0", "30");
+    await page.waitForFunction(() => location.hash.length > 0);
+    await set("topology.bottleneck.delay.low", "90");
+    await row("topology.bottleneck.delay.low").locator(".wrong").waitFor();
+    assert.equal(await text(), random.replace('low = "10 ms"', 'low = "20 ms"').replace('"20 packets"', '"30 packets"'));
+    // One value in place of the distribution.
+    await row("flows.0.start").getByRole("button", { name: "Always 1 s" }).click();
+    await row("flows.0.start").locator("select").waitFor();
+    assert.match(await text(), /start = "1 s"/);
+    await done(page);
+  });
+});
+
 test("a text that is wrong leaves the controls and says where to mend it", async () => {
   await play("#scenario=single-flow&seeds=1&tab=text", {}, async (page) => {
     await page.fill("textarea", "duration = 1");

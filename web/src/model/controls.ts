@@ -11,7 +11,8 @@ export interface Control {
   group: string;
   help: string;
   value: unknown;
-  kind: "quantity" | "number" | "integer" | "share" | "switch" | "choice" | "text";
+  /** `drawn`: a distribution stands here, and `value` is its name. */
+  kind: "quantity" | "number" | "integer" | "share" | "switch" | "choice" | "text" | "drawn";
   units: string[];
   choices: string[];
   min: number | null;
@@ -20,9 +21,12 @@ export interface Control {
   range: string;
   /** Unit of a number that is written without one; empty if it has none. */
   unit: string;
-  /** The default, as the schema says it. */
+  /** The default, as the schema says it; of what is drawn, a single value in its place. */
   standard: unknown;
 }
+
+/** What distributions have in their middle, or where they begin. */
+const MIDDLE = ["mean", "median", "low"];
 
 /** A key that is not in the scenario, but may be. */
 export interface Absent {
@@ -116,13 +120,18 @@ export class Keys {
       value.forEach((one, index) => {
         const title = titleOf(one as Node | null, path.at(-1) ?? "", value.length > 1 ? index + 1 : null);
         // What it is one of stands in its title already.
-        const above = group === path.at(-1) ? "" : group;
+        const above = group === inWords(path.at(-1) ?? "") ? "" : group;
         this.walk(one, items, [...path, String(index)], path.length <= 1 || above === "" ? title : `${above}, ${title}`, about, controls, absent);
       });
       return;
     }
     if (value !== null && typeof value === "object") {
       const properties = (node["properties"] ?? {}) as Record<string, Node>;
+      const drawn = properties["distribution"] ? undefined : this.distribution(value as Node);
+      if (drawn) {
+        this.random(value as Node, drawn, of, path, group, about, controls);
+        return;
+      }
       for (const [key, inner] of Object.entries(value as Node)) {
         const property = properties[key];
         if (!property || key === "kind" || property["const"] !== undefined) continue;
@@ -145,13 +154,41 @@ export class Keys {
     if (control) controls.push(control);
   }
 
+  /** What a random value consists of, if this is one. */
+  private distribution(value: Node): Node | undefined {
+    const forms = (this.definitions["random-value"]?.["anyOf"] ?? []) as Node[];
+    return forms.find((form) => (form["properties"] as Record<string, Node>)["distribution"]?.["const"] === value["distribution"]);
+  }
+
+  /** A random value: its distribution, then the numbers of that, which have the units of what is drawn if they are some of it. */
+  private random(value: Node, drawn: Node, of: Node, path: string[], group: string, help: string, controls: Control[]): void {
+    const name = String(value["distribution"]);
+    const [first] = [...MIDDLE.map((key) => value[key]), (value["values"] as unknown[] | undefined)?.[0]].filter((one) => one !== undefined);
+    const about = [help, `Drawn at random with the seed of the run: ${name}. ${String(drawn["description"] ?? "")}`].filter(Boolean).join(" ");
+    controls.push({
+      path: path.join("."), label: inWords(path.at(-1) ?? ""), group: group || "run", help: about, value: name, kind: "drawn",
+      units: [], choices: [], min: null, max: null, range: "", unit: "", standard: first,
+    });
+    for (const [key, inner] of Object.entries(value)) {
+      const own = (drawn["properties"] as Record<string, Node>)[key];
+      if (!own || key === "distribution") continue;
+      const list = Array.isArray(inner) ? inner : [inner];
+      const item = Array.isArray(inner) ? ((own["items"] ?? {}) as Node) : own;
+      list.forEach((one: unknown, place) => {
+        const at = Array.isArray(inner) ? [...path, key, String(place)] : [...path, key];
+        const control = this.leaf(one, this.form(item["anyOf"] ? of : item, one), at, group, String(own["description"] ?? ""));
+        if (control) controls.push(Array.isArray(inner) ? { ...control, label: `${key.replace(/s$/, "")} ${place + 1}` } : control);
+      });
+    }
+  }
+
   private groupOf(path: string[], key: string, group: string): string {
-    if (path.length === 0 || (path.length === 1 && path[0] === "topology")) return key;
-    return `${group}, ${key}`;
+    const words = inWords(key);
+    return path.length === 0 || (path.length === 1 && path[0] === "topology") ? words : `${group}, ${words}`;
   }
 
   private leaf(value: unknown, node: Node, path: string[], group: string, help: string): Control | null {
-    const label = (path.at(-1) ?? "").replaceAll("_", " ");
+    const label = inWords(path.at(-1) ?? "");
     const base = {
       path: path.join("."), label, group: group || "run", help, value, units: [] as string[], choices: [] as string[],
       min: typeof node["minimum"] === "number" ? node["minimum"] : null,
@@ -172,6 +209,8 @@ export class Keys {
     return { ...base, kind: units.length > 0 ? "quantity" : "text", units };
   }
 }
+
+const inWords = (key: string): string => key.replaceAll("_", " ");
 
 /** What a table of a list is called: by its name, by what it joins, or by its number among them. */
 function titleOf(one: Node | null, list: string, number: number | null): string {

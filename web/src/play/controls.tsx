@@ -111,6 +111,16 @@ function Input(props: InputProps) {
           </select>
         </div>
       );
+    case "drawn": {
+      const { standard } = control;
+      const single = typeof standard === "string" ? toml(standard) : String(standard);
+      return (
+        <div class="inputs">
+          <span class="drawn">at random: {String(control.value)}</span>
+          {standard !== undefined && <button type="button" id={id} class="quiet" aria-label={`${control.label}: always ${String(standard)}`} onClick={() => void put(single)}>Always {String(standard)}</button>}
+        </div>
+      );
+    }
     case "text":
       return <div class="inputs"><TextBox id={id} shown={typed ?? String(control.value)} wrong={typed !== null} take={(value) => put(toml(value))} /></div>;
   }

@@ -19,7 +19,7 @@ pub fn schema() -> String {
     schema_of(true)
 }
 
-/// The same without random values in place of numbers: what a form can show.
+/// The same without random values in place of numbers, for a form: what they consist of stands in it once, by itself.
 pub fn plain_schema() -> String {
     schema_of(false)
 }
@@ -27,6 +27,7 @@ pub fn plain_schema() -> String {
 fn schema_of(has_random: bool) -> String {
     let mut builder = Builder { definitions: Map::new(), has_random };
     let mut schema = builder.object(&ROOT, Map::new(), &[]);
+    builder.random();
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("lasthop scenario");
     schema["$defs"] = Value::Object(builder.definitions);
@@ -140,12 +141,16 @@ impl Builder {
         if !self.has_random {
             return simple;
         }
-        let random = self.reference(RANDOM.title, |builder| builder.variants(&RANDOM, TAG));
+        let random = self.random();
         if let Some(forms) = simple.get_mut("anyOf").and_then(Value::as_array_mut) {
             forms.push(random);
             return simple;
         }
         json!({ "anyOf": [simple, random] })
+    }
+
+    fn random(&mut self) -> Value {
+        self.reference(RANDOM.title, |builder| builder.variants(&RANDOM, TAG))
     }
 
     fn parameter(&mut self, param: &Param) -> Value {
