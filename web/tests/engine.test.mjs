@@ -92,6 +92,13 @@ test("marks and repairs of the whole run are those that links and helpers count"
   // What its sender repeats is no repair by the network.
   assert.equal(moments("snoop", [["helpers", "[]"]]).repairs, 0);
   assert.equal(moments("snoop", [], false).repairs, undefined);
+  // Collisions are of the whole run too, and a window without them is of the same run.
+  const text = readFileSync(path.join(scenarios, "hidden-terminals.toml"), "utf8");
+  const [all, some] = [true, false].map((looksAtAll) => new Scenario(text, false, "x", "[]", "{}").replay(1n, 5, 6, 1_000_000, looksAtAll, () => {}));
+  assert.ok(all.column("collisions", "time_s").length > 100);
+  assert.equal(some.column("collisions", "time_s").length, 0);
+  assert.equal(some.fingerprint, all.fingerprint);
+  assert.deepEqual(some.column("hops", "arrive_s"), all.column("hops", "arrive_s"));
 });
 
 test("the SACK blocks of a window belong to its ACKs and lie within what was sent", () => {

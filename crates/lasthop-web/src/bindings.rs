@@ -184,7 +184,9 @@ impl Scenario {
     }
 
     /// Runs it and keeps the packets on links between two times, `most` of them at most. Losses and decisions are those
-    /// from the beginning of the run on, whatever the warm-up; so are marks and repairs if `looks_at_all`.
+    /// from the beginning of the run on, whatever the warm-up; so are marks, repairs and collisions if `looks_at_all`.
+    /// Without it there are no collisions: where many stations hear each frame, to record them takes several times as
+    /// long as the run.
     pub fn replay(
         &self,
         seed: u64,
@@ -201,7 +203,7 @@ impl Scenario {
         let mut tell = teller(told);
         let moments = looks_at_all.then(|| replay::Moments::of(&plan));
         let mut window = replay::Replay::new((at(from_s), at(to_s)), most, moments, &mut tell);
-        let how = (Recording { series: false, trace: true, frames: true }, Evaluation::Eager);
+        let how = (Recording { series: false, trace: true, frames: looks_at_all }, Evaluation::Eager);
         let run = run::run_into(&plan, seed, how, &mut window, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
         let Summary { fingerprint, packet_hops, .. } = run.summary;

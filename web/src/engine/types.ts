@@ -118,9 +118,9 @@ export interface Window {
   windows: Table;
   losses: Table;
   decisions: Table;
-  /** Frames that met another where they were to be read. */
+  /** Of the whole run, if they were asked for: frames that met another where they were to be read, packets that were
+   * marked, and data that the network sent again. */
   collisions: Table;
-  /** Packets that were marked, and data that the network sent again: of the whole run, if they were asked for. */
   marks: Table;
   repairs: Table;
   /** Of the engine, which never gives any back. */

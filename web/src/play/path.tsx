@@ -298,11 +298,11 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
     let frame = 0;
     let before = performance.now();
     const tick = (now: number) => {
-      const passed = Math.min(0.1, (now - before) / 1000);
+      const passed = Math.min(0.1, Math.max(0, now - before) / 1000);
       before = now;
       moved.current += passed * PACE;
-      // The clock stands while packets are fetched.
-      const known = isSlow && run && !failure ? Math.max(clock.seconds, trace?.window.to_s ?? 0) : duration;
+      // The clock stands while packets are fetched; where there are too many to have them, light goes on.
+      const known = trace && covers(trace, clock.seconds, duration) ? trace.window.to_s : isLoading ? clock.seconds : duration;
       const next = Math.min(duration, known, clock.seconds + passed * speed);
       clock.set(next);
       if (next >= duration) setPlaying(false);
@@ -310,7 +310,7 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
     };
     frame = requestAnimationFrame(tick);
     return () => cancelAnimationFrame(frame);
-  }, [playing, duration, speed, isSlow, run, trace, failure]);
+  }, [playing, duration, speed, trace, isLoading]);
   const start = () => {
     if (!playing && clock.seconds >= duration) clock.set(0);
     setPlaying(!playing);
@@ -332,7 +332,7 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
         </div>
         {isLoading && <p class="took" role="status">Running to this time …</p>}
         {failure && <pre class="message bad" role="alert">{failure}</pre>}
-        {trace && !isHeld && <PacketLegend trace={trace} flow={description.flows[flow]?.name} />}
+        {isSlow && !isHeld && <PacketLegend trace={trace} flow={description.flows[flow]?.name} />}
       </div>
     </section>
   );

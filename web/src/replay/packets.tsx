@@ -29,9 +29,8 @@ export interface RunOf {
   description: Description;
 }
 
-/** How a window is loaded: with what the whole run had, with what is told on the way, and what is done before it is shown. */
+/** What is told while a window is loaded, and what is done with it before it is shown. */
 interface More {
-  looksAtAll?: boolean;
   told?: (seconds: number) => void;
   before?: (window: Window) => void;
 }
@@ -41,7 +40,7 @@ export interface Packets {
   failure: string | null;
   /** Whether a window is on its way. */
   isLoading: boolean;
-  /** Loads the window that begins at a time, unless one is on its way. */
+  /** Loads the window that begins at a time, unless one is on its way; the first of a run has also what the whole run had. */
   load: (from: number, more?: More) => Promise<void>;
   /** Loads the window of a time, with this much before it, unless it is there. */
   need: (time: number, behind: number) => void;
@@ -71,16 +70,19 @@ export function usePackets(run: RunOf | null, group: "window" | "packets"): Pack
       pool.cancel(group);
     };
   }, [run, group]);
-  const load = useCallback(async (from: number, { looksAtAll = false, told, before }: More = {}) => {
+  const load = useCallback(async (from: number, { told, before }: More = {}) => {
     if (!run || loading.current) return;
     const mine = {};
     loading.current = mine;
     setLoading(true);
     const { source, overrides, seed, description } = run;
-    const job = { source, overrides, seed, from_s: from, to_s: description.duration_s, most: MOST, looks_at_all: looksAtAll };
+    // What the first window says of the whole run holds for all of them, and takes long.
+    const first = shown.current?.window;
+    const job = { source, overrides, seed, from_s: from, to_s: description.duration_s, most: MOST, looks_at_all: !first };
     try {
-      const window = await pool.window(job, group, told);
+      const loaded = await pool.window(job, group, told);
       if (loading.current !== mine) return;
+      const window = first ? { ...loaded, collisions: first.collisions, marks: first.marks, repairs: first.repairs } : loaded;
       before?.(window);
       shown.current = new Trace(window, description);
       setTrace(shown.current);
@@ -106,13 +108,13 @@ export function usePackets(run: RunOf | null, group: "window" | "packets"): Pack
   return { trace, failure, isLoading, load, need };
 }
 
-/** What the marks on the links mean. */
-export function PacketLegend({ trace, flow }: { trace: Trace; flow: string | undefined }) {
-  const [repairs, duplicates] = useMemo(() => [1, 2].map((kind) => trace.copies.reduce((total, one) => total + (one === kind ? 1 : 0), 0)), [trace]);
+/** What the marks on the links mean; without a trace, before the first is there, so that nothing moves when it comes. */
+export function PacketLegend({ trace, flow }: { trace: Trace | null; flow: string | undefined }) {
+  const [repairs, duplicates] = useMemo(() => [1, 2].map((kind) => trace?.copies.reduce((total, one) => total + (one === kind ? 1 : 0), 0).toLocaleString("en-GB") ?? "–"), [trace]);
   return (
     <p class="legend">
       <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
-      <span><i class="diamond" /> marked</span><span><i class="triangle" /> sent again by the network: <b data-copies="repairs">{repairs?.toLocaleString("en-GB")}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{duplicates?.toLocaleString("en-GB")}</b></span><span><i class="cross">×</i> lost</span>{columnOf(trace.window.collisions, "time_s").length > 0 && <span><i class="cross">✳</i> a frame met another</span>}<span>colour: flow{flow && `; ringed: ${flow}`}</span>
+      <span><i class="diamond" /> marked</span><span><i class="triangle" /> sent again by the network: <b data-copies="repairs">{repairs}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{duplicates}</b></span><span><i class="cross">×</i> lost</span>{trace && columnOf(trace.window.collisions, "time_s").length > 0 && <span><i class="cross">✳</i> a frame met another</span>}<span>colour: flow{flow && `; ringed: ${flow}`}</span>
     </p>
   );
 }

@@ -217,7 +217,7 @@ export function Replay({ theme }: { theme: string }) {
       if (!clock.isSet) clock.suggest(found.time);
       setTime(Math.min(duration, clock.seconds));
     };
-    void load(0, { looksAtAll: true, told: (seconds) => setShare(seconds / duration), before });
+    void load(0, { told: (seconds) => setShare(seconds / duration), before });
     const { overrides, seed } = run;
     pool.interruptions({ source: run.source, overrides, seed }).then(setInterruptions, () => setInterruptions(NONE));
   }, [run]);
@@ -244,7 +244,7 @@ export function Replay({ theme }: { theme: string }) {
     let before = performance.now();
     let told = 0;
     const tick = (now: number) => {
-      const passed = Math.min(0.1, (now - before) / 1000) * speed;
+      const passed = Math.min(0.1, Math.max(0, now - before) / 1000) * speed;
       before = now;
       // The clock stands while packets are fetched.
       const known = trace ? trace.window.to_s : 0;
