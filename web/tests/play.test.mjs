@@ -220,6 +220,30 @@ test("packets are on the path where time runs slowly, and flows of light where i
   });
 });
 
+test("names of the ends stand beside a crowd of nodes, not on it", async () => {
+  await play("#scenario=lossy-last-hop&seeds=1", { viewport: { width: 1100, height: 720 } }, async (page) => {
+    await page.evaluate(() => {
+      globalThis.boxes = [];
+      const before = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+        const { width } = this.measureText(text);
+        const left = x - { left: 0, center: width / 2, right: width }[this.textAlign];
+        if (this.canvas.closest(".path")) globalThis.boxes.push({ text, left, right: left + width, wide: this.canvas.clientWidth });
+        before.call(this, text, x, ...rest);
+      };
+    });
+    await page.getByLabel("Time in the run").fill("5");
+    await page.waitForFunction(() => globalThis.boxes.length > 0);
+    const names = (await page.evaluate(() => globalThis.boxes)).filter(({ text }) => /^(source|sink)-1$/.test(text));
+    assert.ok(names.length >= 2);
+    for (const { text, left, right, wide } of names) {
+      const [first, last] = [Math.min(104, wide * 0.13), wide - Math.min(104, wide * 0.13)];
+      assert.ok(right < first || left > last, `${text} from ${left} to ${right} px, columns at ${first} and ${last}`);
+      assert.ok(left >= 0 && right <= wide, `${text} from ${left} to ${right} of ${wide} px`);
+    }
+  });
+});
+
 test("the address says all that is chosen: reloading and going back lead to the same", async () => {
   await play("", {}, async (page) => {
     await page.getByLabel("Window and RTT of").selectOption("4");

@@ -54,6 +54,8 @@ export interface Ink {
   flows: string[];
 }
 
+/** Share of the width in which the outermost nodes stand, and a little more. */
+const EDGE = 0.14;
 /** Squares of a queue in a column; beyond them a number says how many. */
 const SQUARES = 30;
 /** Between a node and the foot of its queue, and what the number above it takes, in px. */
@@ -200,7 +202,7 @@ export function drawNodes(context: CanvasRenderingContext2D, width: number, { de
     if (!isNamed) return;
     context.fillStyle = ink.muted;
     context.font = "12px system-ui, sans-serif";
-    const edge = place.x < width * 0.12 ? "left" : place.x > width * 0.88 ? "right" : "center";
+    const edge = place.x < width * EDGE ? "left" : place.x > width * (1 - EDGE) ? "right" : "center";
     const shown = name.length > 18 ? `${name.slice(0, 17)}…` : name;
     // At the edges there is room outside the path.
     context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
