@@ -15,6 +15,7 @@ pub mod datagrams;
 mod draws;
 pub mod link_trace;
 pub mod pcapng;
+mod repair;
 pub mod run;
 pub mod scenario;
 pub mod script;

@@ -32,6 +32,7 @@ pub use crate::columns::Causes;
 use crate::columns::devices::{Counters, DeviceSummary};
 use crate::columns::{About, Column, Context, Field, Kind, Value};
 pub use crate::draws::{FlowDraws, RunDraws};
+pub use crate::repair::RepairSummary;
 
 columns! {
     /// One run.
@@ -318,6 +319,9 @@ columns! {
         /// What the other side of a video call saw.
         #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<Box<CallSummary>> = About::group("call_{}", "call: {}");
+        /// What NACK repaired, if it is on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        repair: Option<Box<RepairSummary>> = About::group("repair_{}", "repair: {}");
         /// Real-time metrics, if the flow is measured so.
         realtime: Option<Box<RealtimeSummary>> = About::group("{}", "{}");
         /// What the proxies that split the connection did, if any does. Then what the row says of arrivals (goodput,
@@ -717,6 +721,7 @@ impl Summary {
                 Box::new(RealtimeSummary::new(realtime, unsent, whole))
             });
             flow.call = CallSummary::of(world, index).map(Box::new);
+            flow.repair = RepairSummary::of(world, index).map(Box::new);
         }
         let mut counters: BTreeMap<u32, Vec<(&'static str, u64)>> = BTreeMap::new();
         for (direction, name, count) in network.device_counters() {
@@ -875,6 +880,7 @@ impl FlowSummary {
             start_s: sent.first.map(lasthop_core::time::Time::seconds),
             class: None,
             call: None,
+            repair: None,
             realtime: None,
             split: None,
             voice: VoiceSummary::of(flow, stats, report.call).map(Box::new),
@@ -941,6 +947,7 @@ impl FlowSummary {
             start_s: class.start.value(),
             class: Some(Box::new(ClassSummary::new(class))),
             call: None,
+            repair: None,
             realtime: None,
             split: None,
             voice: None,

@@ -419,8 +419,17 @@ fn tcp() -> impl Strategy<Value = String> {
 
 /// A rate-based transport.
 fn rate_based() -> impl Strategy<Value = String> {
-    (one_of(Protocol::NAMES), one_of(&["rfc", "ns2"]))
-        .prop_map(|(name, profile)| format!("{{ rate = \"{name}\", profile = \"{profile}\" }}"))
+    let any = (one_of(Protocol::NAMES), one_of(&["rfc", "ns2"]))
+        .prop_map(|(name, profile)| format!("{{ rate = \"{name}\", profile = \"{profile}\" }}"));
+    let keys = some_of(vec![
+        (0u32..50).prop_map(|wait| format!("nack_wait_s = {}", f64::from(wait) / 1e3)).boxed(),
+        (5u32..40).prop_map(|rtts| format!("nack_rtts = {}", f64::from(rtts) / 10.0)).boxed(),
+        (1u32..12).prop_map(|most| format!("nack_repeats = {most}")).boxed(),
+        (1u32..2000).prop_map(|within| format!("nack_within_s = {}", f64::from(within) / 1e3)).boxed(),
+    ]);
+    let repaired = (one_of(&["nada", "gcc", "scream"]), keys)
+        .prop_map(|(name, keys)| format!("{{ rate = \"{name}\", nack = true{keys} }}"));
+    prop_oneof![2 => any, 1 => repaired]
 }
 
 /// Packets at times of the application's own choice.
@@ -1285,6 +1294,11 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
             let shown = call.frames_lost.map(|lost| call.frames - lost);
             assert_eq!(shown.is_some_and(|shown| shown > 0), delays[0].is_some(), "{name}: {call:?}");
             assert!(call.freeze_s.is_none_or(|time| time <= run.summary.measured_s), "{name}: {call:?}");
+        }
+        if let Some(repair) = run.summary.flows[index].repair.as_deref() {
+            let known = repair.overtaken_packets + repair.repeated_packets + repair.given_up_packets;
+            assert!(known <= repair.missing_packets, "{name}: {repair:?}");
+            assert!(repair.late_packets <= repair.given_up_packets, "{name}: {repair:?}");
         }
         if options.duplicates == Duplicates::Counted {
             continue;

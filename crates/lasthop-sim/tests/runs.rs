@@ -41,6 +41,7 @@ mod random;
 mod rate_laws;
 mod realtime;
 mod recorder;
+mod repairs;
 mod roaming;
 mod scenario_errors;
 mod scenario_fuzz;

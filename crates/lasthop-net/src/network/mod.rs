@@ -39,6 +39,7 @@ use crate::trace::Recorder;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
 use crate::transport::outside::{Departure, Loss};
+use crate::transport::rate::media::nack::RepairCounts;
 use crate::transport::tcp::mobility::Mobility;
 use extras::ExtraArena;
 use growth::Growth;
@@ -799,6 +800,11 @@ impl Network {
     /// several of its links.
     pub fn queue_of(&self, direction: DirectionId) -> DirectionId {
         self.medium(direction).and_then(|medium| medium.guard_of(direction)).unwrap_or(direction)
+    }
+
+    /// What became of the packets of media that a flow missed, if its transport repairs.
+    pub fn repairs(&self, flow: usize) -> Option<RepairCounts> {
+        self.receivers[flow].repairs()
     }
 
     /// What the devices at the near end of each direction counted, by the names of their columns.

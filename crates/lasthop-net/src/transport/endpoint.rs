@@ -14,6 +14,7 @@ use lasthop_core::time::{Span, Time};
 use super::extra::Extra;
 use super::outside::Told;
 use super::rate::media::log::Heard;
+use super::rate::media::nack::RepairCounts;
 use super::rate::receiver::RateReceiver;
 use super::rate::sender::RateSender;
 use super::tcp::receiver::TcpReceiver;
@@ -129,6 +130,8 @@ pub struct Report<'a> {
     pub history_samples: Option<usize>,
     /// See [`Told::call`].
     pub call: Option<&'a (Durations, u64)>,
+    /// Bytes of repairs, and all bytes, that a sender of media sent.
+    pub repair_bytes: (u64, u64),
 }
 
 /// What the sender of a TCP connection counted, but for the RTT.
@@ -353,6 +356,7 @@ impl Endpoint {
                     completed: stats.completed.filter(|_| !stats.withdrawn),
                     allowed_rate: Some(sender.mean_rate()),
                     loss_event_rate: sender.mean_loss_rate(),
+                    repair_bytes: (stats.repair_bytes, stats.sent_bytes),
                     ..Report::default()
                 }
             }
@@ -463,6 +467,14 @@ impl Endpoint {
     pub(crate) fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
         if let Endpoint::RateReceiver(receiver) = self {
             receiver.heard(range, until, into);
+        }
+    }
+
+    /// What became of the packets of media that were missing, if the transport repairs.
+    pub(crate) fn repairs(&self) -> Option<RepairCounts> {
+        match self {
+            Endpoint::RateReceiver(receiver) => receiver.repairs(),
+            _ => None,
         }
     }
 

@@ -93,6 +93,7 @@ pub(super) fn read<'n>(
         config.queue = writes as u32;
     }
     check_size(&config, &table)?;
+    check_repair(&config, &table)?;
     Ok(config)
 }
 
@@ -111,6 +112,24 @@ fn check_size(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioErr
         let size = config.packet_size;
         let message = format!("a packet of {size} B has no room for data: its headers take {header} B");
         return Err(table.error("packet_size", message, &format!("raise packet_size above {header} B")));
+    }
+    Ok(())
+}
+
+/// Keys of repair that contradict each other, or would do nothing.
+fn check_repair(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
+    let value = |name: &str| config.protocol.value(name).unwrap_or(0.0);
+    let nack = value("nack") != 0.0;
+    if nack && value("resend_within_s") > 0.0 {
+        let message = "nack and resend_within_s both send again what is lost".to_owned();
+        return Err(table.error("resend_within_s", message, "leave out one of them"));
+    }
+    let params = config.protocol.params();
+    let idle =
+        params.iter().find(|param| param.name.starts_with("nack_") && table.entry(param.name).is_some());
+    if let Some(param) = idle.filter(|_| !nack) {
+        let message = format!("{} has no effect without nack", param.name);
+        return Err(table.error(param.name, message, "write nack = true, or leave it out"));
     }
     Ok(())
 }

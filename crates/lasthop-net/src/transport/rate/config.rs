@@ -160,9 +160,10 @@ impl RateConfig {
         }
     }
 
-    /// Size of a full packet on the wire.
+    /// Size of a full packet on the wire, or of its repair.
     pub fn largest_packet(&self) -> u32 {
-        self.payload() + self.data_header()
+        let repair = media::common(&self.protocol).map_or(0, |common| common.repair_header());
+        self.payload() + self.data_header() + repair
     }
 
     /// Whether what is lost is sent again, so that a transfer has an end.

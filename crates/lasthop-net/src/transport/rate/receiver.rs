@@ -11,6 +11,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
 use super::history::{Rules, Unit};
+use super::media::nack::{self, Arrived, NackHeader, RepairCounts, Wanted};
 use super::media::{self, log::ArrivalLog, log::Heard};
 use super::tfrc::{Common, Report, Sizing};
 use super::tfrc_ns2::{Ns2Arrival, Ns2Sink};
@@ -31,6 +32,8 @@ pub enum RateHeader {
     Data(DataHeader),
     /// Receiver to sender.
     Feedback(FeedbackHeader),
+    /// Receiver to sender: what a receiver of media asks for.
+    Nack(NackHeader),
 }
 
 /// The header of a data packet or a probe.
@@ -38,8 +41,9 @@ pub enum RateHeader {
 pub struct DataHeader {
     /// Number of the transmission, from 0 on.
     pub number: u64,
-    /// Number of the first transmission of what it carries (media).
-    pub original: u64,
+    /// Media: number of what it carries among what was sent for the first time, as its RTP sequence number, or the
+    /// original one of a repetition (RFC 4588 section 4).
+    pub media: u64,
     /// The sender's RTT in seconds; 0 before its first sample.
     pub rtt_s: f64,
     /// Its timeout in seconds (ns-2's TFRC).
@@ -237,7 +241,7 @@ enum Measure {
     Ns2(Box<Ns2Sink>, Option<f64>),
     Ssvp(Gaps, Beat),
     Wtcp(Box<WtcpReceiver>, Beat),
-    Media(ArrivalLog),
+    Media(ArrivalLog, Option<Box<Wanted>>),
 }
 
 /// The receiver of one rate-based flow.
@@ -248,8 +252,8 @@ pub struct RateReceiver {
     /// Earliest timer event that is pending in the queue.
     pub(crate) armed: Time,
     feedback_size: u16,
-    /// The report made last, for [`RateReceiver::extra`].
-    feedback: FeedbackHeader,
+    /// What was said last, for [`RateReceiver::extra`].
+    said: RateHeader,
 }
 
 fn tfrc(common: Common, sizing: Sizing, unit: Unit, short_intervals: bool) -> Measure {
@@ -299,7 +303,7 @@ impl RateReceiver {
                 Measure::Wtcp(Box::new(receiver), Beat::new(params.feedback_rtts))
             }
             protocol => match media::common(protocol) {
-                Some(common) => Measure::Media(ArrivalLog::new(&common)),
+                Some(common) => Measure::Media(ArrivalLog::new(&common), Wanted::new(&common).map(Box::new)),
                 None => unreachable!("every other protocol is named above"),
             },
         };
@@ -308,7 +312,7 @@ impl RateReceiver {
             unseen: Unseen::default(),
             armed: Time::MAX,
             feedback_size: config.feedback_size() as u16,
-            feedback: FeedbackHeader::default(),
+            said: RateHeader::Feedback(FeedbackHeader::default()),
         }
     }
 
@@ -324,10 +328,9 @@ impl RateReceiver {
         let Some(RateHeader::Data(header)) = extra.and_then(|extra| extra.rate) else { return None };
         let marked = packet.has(flag::CE);
         let payload = u32::from(packet.payload);
-        let mut fresh = self.unseen.take(header.number);
-        if header.original < header.number && matches!(self.measure, Measure::Media(_)) {
-            fresh = self.unseen.take(header.original);
-        }
+        // Repetitions of media have numbers of their own.
+        let is_media = matches!(self.measure, Measure::Media(..));
+        let mut fresh = self.unseen.take(if is_media { header.media } else { header.number });
         let report = match &mut self.measure {
             Measure::Tfrc(receiver) => {
                 let arrival = Arrival {
@@ -359,7 +362,13 @@ impl RateReceiver {
                 let losses = gaps.arrive(header.number, marked);
                 beat.arrive(packet.stamp, header.rtt_s, now) || losses > 0
             }
-            Measure::Media(log) => log.arrive(header.number, (packet.stamp, packet.bytes), marked, now),
+            Measure::Media(log, wanted) => {
+                if let Some(wanted) = wanted {
+                    let DataHeader { media: number, rtt_s, .. } = header;
+                    wanted.arrive(Arrived { number, again: packet.note.again(), rtt_s }, now, window);
+                }
+                log.arrive(header.number, (packet.stamp, packet.bytes), marked, now)
+            }
             Measure::Wtcp(receiver, beat) => {
                 let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
                 // Repetitions have numbers of their own.
@@ -383,7 +392,8 @@ impl RateReceiver {
             Measure::Tfrc(receiver) => receiver.due(),
             Measure::Ns2(sink, _) => sink.due(),
             Measure::Ssvp(_, beat) | Measure::Wtcp(_, beat) => beat.due(),
-            Measure::Media(log) => log.due(),
+            Measure::Media(log, None) => log.due(),
+            Measure::Media(log, Some(wanted)) => [log.due(), wanted.due()].into_iter().flatten().min(),
         }
     }
 
@@ -405,7 +415,12 @@ impl RateReceiver {
                 let delay = now.since(arrived);
                 (sent, FeedbackHeader { delay, lost: gaps.lost, ..FeedbackHeader::default() })
             }
-            Measure::Media(log) => {
+            Measure::Media(log, Some(wanted)) if !log.is_due(now) => {
+                let (header, bytes) = wanted.ask(now);
+                self.said = RateHeader::Nack(header);
+                return nack::packet(bytes, now);
+            }
+            Measure::Media(log, _) => {
                 let (sent, delay) = log.newest(now);
                 let cover = log.report(now);
                 bytes = cover.bytes;
@@ -434,7 +449,8 @@ impl RateReceiver {
                 (sent, feedback)
             }
         };
-        self.feedback = FeedbackHeader { missed: self.unseen.missed as u32, ..feedback };
+        let feedback = FeedbackHeader { missed: self.unseen.missed as u32, ..feedback };
+        self.said = RateHeader::Feedback(feedback);
         Packet {
             seq,
             stamp: now,
@@ -450,14 +466,20 @@ impl RateReceiver {
     /// What the report over `range` (the last packet and how many up to it), made at `until`, says of each: appended to
     /// `into`.
     pub fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {
-        if let Measure::Media(log) = &self.measure {
+        if let Measure::Media(log, _) = &self.measure {
             log.read(range, until, into);
         }
     }
 
     /// What the report made last carries.
     pub fn extra(&self) -> Extra {
-        Extra { rate: Some(RateHeader::Feedback(self.feedback)), ..Extra::default() }
+        Extra { rate: Some(self.said), ..Extra::default() }
+    }
+
+    /// What became of the packets that were missing; `None` if the transport does not repair.
+    pub fn repairs(&self) -> Option<RepairCounts> {
+        let Measure::Media(_, wanted) = &self.measure else { return None };
+        wanted.as_ref().map(|wanted| wanted.counts())
     }
 }
 

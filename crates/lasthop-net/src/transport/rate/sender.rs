@@ -9,6 +9,7 @@ use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
+use super::media::nack::NackHeader;
 use super::media::sender::{Load, MediaSender};
 use super::receiver::{DataHeader, FeedbackHeader, RateHeader};
 use super::ssvp::{self, SsvpSender};
@@ -24,8 +25,12 @@ use crate::transport::wire::Wire;
 /// What the sender counted within the measurement window.
 #[derive(Clone, Debug)]
 pub struct RateStats {
-    /// Packets sent again (WTCP).
+    /// Packets sent again (WTCP, media).
     pub retransmitted: u64,
+    /// Bytes on the wire, and those of them that repair (media).
+    pub sent_bytes: u64,
+    /// See `sent_bytes`.
+    pub repair_bytes: u64,
     /// Times that silence of the receiver lowered the rate or began a blackout.
     pub timeouts: u64,
     /// Packets that the sender dropped itself: past their deadline, or the queue was full.
@@ -118,9 +123,10 @@ pub struct RateSender {
     deadline: Option<Span>,
     /// The application writes no more.
     closed: bool,
-    /// Number of the next transmission, and its first byte if it is new.
+    /// Number of the next transmission; its first byte if it is new, and its number among those that are (media).
     number: u64,
     seq: u64,
+    media: u64,
     started: bool,
     /// When the last packet left by the spacing, and its payload; the next one is due an interval later.
     last_departure: Time,
@@ -176,6 +182,7 @@ impl RateSender {
             closed: false,
             number: 0,
             seq: 0,
+            media: 0,
             started: false,
             last_departure: Time::ZERO,
             last_payload: payload,
@@ -192,6 +199,8 @@ impl RateSender {
             mean_payload: size,
             stats: RateStats {
                 retransmitted: 0,
+                sent_bytes: 0,
+                repair_bytes: 0,
                 timeouts: 0,
                 expired: 0,
                 rtt: Durations::new(percentiles),
@@ -319,7 +328,11 @@ impl RateSender {
 
     /// A report arrives.
     pub fn on_feedback<W: Wire>(&mut self, packet: &Packet, extra: Option<&Extra>, now: Time, wire: &mut W) {
-        let Some(RateHeader::Feedback(feedback)) = extra.and_then(|extra| extra.rate) else { return };
+        let feedback = match extra.and_then(|extra| extra.rate) {
+            Some(RateHeader::Feedback(feedback)) => feedback,
+            Some(RateHeader::Nack(nack)) => return self.on_nack(&nack, now, wire),
+            _ => return,
+        };
         let report = Report {
             sent: packet.echo,
             delay: feedback.delay,
@@ -363,6 +376,16 @@ impl RateSender {
             self.opportunity(now, wire);
         } else if !matches!(self.law, Law::Ns2(_)) && self.has_something() {
             // The new rate holds from the last departure on.
+            self.due = self.next_departure().max(now);
+        }
+        self.go_on(now, wire);
+    }
+
+    /// A receiver of media asks for what it misses.
+    fn on_nack<W: Wire>(&mut self, nack: &NackHeader, now: Time, wire: &mut W) {
+        let Law::Media(sender) = &mut self.law else { return };
+        sender.on_nack(nack, now);
+        if self.due == Time::MAX && self.has_something() {
             self.due = self.next_departure().max(now);
         }
         self.go_on(now, wire);
@@ -528,16 +551,8 @@ impl RateSender {
             && let Some(lost) = sender.take_lost(now)
         {
             sender.on_sent(lost, now);
-            self.last_payload = lost.payload;
             self.stats.retransmitted += u64::from(self.measured.contains(now));
-            self.transmit_as(
-                Kind::Udp,
-                (lost.seq, lost.payload),
-                Some(lost.first_sent),
-                lost.original,
-                now,
-                wire,
-            );
+            self.transmit_media(&lost, now, wire);
             return true;
         }
         let Law::Wtcp(sender, flight) = &mut self.law else { return false };
@@ -591,7 +606,14 @@ impl RateSender {
             }
             Law::Ssvp(sender) => sender.on_sent(now),
             Law::Media(sender) => {
-                sender.on_sent(Load { seq, payload, original: number, first_sent: now }, now);
+                let load = Load::new(self.media, (seq, payload), now);
+                self.media += 1;
+                sender.on_sent(load, now);
+                if first {
+                    self.note_rate(now);
+                }
+                self.transmit_media(&load, now, wire);
+                return true;
             }
             Law::Wtcp(sender, flight) => {
                 sender.on_sent(now);
@@ -612,6 +634,18 @@ impl RateSender {
         true
     }
 
+    /// Sends a packet of media.
+    fn transmit_media<W: Wire>(&mut self, load: &Load, now: Time, wire: &mut W) {
+        self.last_payload = load.bytes() - u32::from(self.header);
+        if self.measured.contains(now) {
+            self.stats.sent_bytes += u64::from(load.bytes());
+            self.stats.repair_bytes += if load.again { u64::from(load.bytes()) } else { 0 };
+        }
+        let first_sent = load.again.then_some(load.first_sent);
+        let header = DataHeader { media: load.media, ..DataHeader::default() };
+        self.transmit_as(Kind::Udp, header, (load.seq, load.payload, load.header), first_sent, now, wire);
+    }
+
     fn transmit<W: Wire>(
         &mut self,
         kind: Kind,
@@ -621,38 +655,38 @@ impl RateSender {
         now: Time,
         wire: &mut W,
     ) {
-        self.transmit_as(kind, (seq, payload), first_sent, self.number, now, wire);
+        let sizes = (seq, payload, u32::from(self.header));
+        self.transmit_as(kind, DataHeader::default(), sizes, first_sent, now, wire);
     }
 
-    /// Sends what the transmission with the number `original` carried first.
+    /// Sends `payload` bytes from `seq` on behind `header` bytes, with `told` in them and what all packets say.
     fn transmit_as<W: Wire>(
         &mut self,
         kind: Kind,
-        (seq, payload): (u64, u32),
+        told: DataHeader,
+        (seq, payload, header): (u64, u32, u32),
         first_sent: Option<Time>,
-        original: u64,
         now: Time,
         wire: &mut W,
     ) {
-        let mut header = DataHeader {
+        let mut told = DataHeader {
             number: self.number,
-            original,
             rtt_s: self.rtt_s(),
             gap: if self.number == 0 { Span::ZERO } else { now.since(self.last_transmission) },
-            ..DataHeader::default()
+            ..told
         };
         if let Law::Ns2(sender) = &self.law {
-            (header.rtt_s, header.rto_s, header.round, header.urgent) = sender.header();
+            (told.rtt_s, told.rto_s, told.round, told.urgent) = sender.header();
         }
         self.number += 1;
         self.last_transmission = now;
-        let rate = Some(RateHeader::Data(header));
+        let rate = Some(RateHeader::Data(told));
         let extra = wire.attach(Extra { rate, first_sent, ..Extra::default() });
         debug_assert!(extra != NONE || cfg!(test));
         let packet = Packet {
             seq,
             stamp: now,
-            bytes: payload as u16 + self.header,
+            bytes: (payload + header) as u16,
             payload: payload as u16,
             extra,
             kind,

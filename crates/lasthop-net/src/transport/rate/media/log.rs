@@ -132,6 +132,12 @@ impl ArrivalLog {
         (self.packets > 0 || self.quiet < REPEATS && self.overlap > 0).then_some(self.due)
     }
 
+    /// Whether a report is due.
+    pub fn is_due(&self, now: Time) -> bool {
+        let full = self.packets > 0 && self.next - self.reported >= MOST_REPORTED;
+        full || self.due().is_some_and(|due| due <= now)
+    }
+
     /// Sending time of the newest packet, and how long ago it arrived.
     pub fn newest(&self, now: Time) -> (Time, Span) {
         let (sent, arrived) = self.newest;
@@ -211,7 +217,8 @@ impl Format {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Common;
+    use super::super::super::config::Protocol;
+    use super::super::{Common, common};
     use super::*;
 
     fn at(millis: u64) -> Time {
@@ -220,16 +227,11 @@ mod tests {
 
     fn log(format: Format, overlap: u64) -> ArrivalLog {
         ArrivalLog::new(&Common {
-            least_rate: 1e5,
-            most_rate: 1e6,
-            start_rate: 1e5,
             feedback_s: 0.1,
             feedback_share: 0.0,
             feedback_overlap: overlap,
             format,
-            loss_packets: 1,
-            resend_within_s: 0.0,
-            silence_s: 1.0,
+            ..common(&Protocol::by_name("nada").unwrap()).unwrap()
         })
     }
 

@@ -7,6 +7,7 @@
 
 pub mod gcc;
 pub mod log;
+pub mod nack;
 pub mod nada;
 pub mod scream;
 pub mod sender;
@@ -118,6 +119,19 @@ macro_rules! media_params {
             /// A lost packet is sent again if it can arrive within this time of its first transmission, in seconds;
             /// 0 never does
             resend_within_s: f64 = 0.0, 0.0..=60.0;
+            /// The receiver asks for what is missing (NACK, RFC 4585), the sender repeats it (RFC 4588), and the
+            /// encoder makes a key frame where the receiver gives up, not at each loss
+            nack: bool = false, 0.0..=1.0;
+            /// With nack: time from the packet that shows a gap to the first request, as what is missing may only have
+            /// been overtaken, in seconds
+            nack_wait_s: f64 = 0.01, 0.0..=10.0;
+            /// With nack: RTTs until the same packet is asked for again
+            nack_rtts: f64 = 1.5, 0.1..=100.0;
+            /// With nack: requests for a packet at the most
+            nack_repeats: f64 = 10.0, 1.0..=1000.0;
+            /// With nack: a packet is asked for as long as the answer comes within this time of the gap, in seconds;
+            /// then it is given up
+            nack_within_s: f64 = 0.5, 0.001..=60.0;
             /// Time without a report that halves the rate, in seconds
             silence_s: f64 = 1.0, 0.01..=100.0;
         }
@@ -135,6 +149,11 @@ macro_rules! media_params {
                     format: self.feedback,
                     loss_packets: self.loss_packets as u64,
                     resend_within_s: self.resend_within_s,
+                    nack: self.nack,
+                    nack_wait_s: self.nack_wait_s,
+                    nack_rtts: self.nack_rtts,
+                    nack_repeats: self.nack_repeats as u32,
+                    nack_within_s: self.nack_within_s,
                     silence_s: self.silence_s,
                 }
             }
@@ -155,10 +174,20 @@ pub(super) struct Common {
     pub(super) format: Format,
     pub(super) loss_packets: u64,
     pub(super) resend_within_s: f64,
+    pub(super) nack: bool,
+    pub(super) nack_wait_s: f64,
+    pub(super) nack_rtts: f64,
+    pub(super) nack_repeats: u32,
+    pub(super) nack_within_s: f64,
     pub(super) silence_s: f64,
 }
 
 impl Common {
+    /// What a repair is longer by than the packet that it repairs.
+    pub(super) fn repair_header(&self) -> u32 {
+        if self.nack { sender::ORIGINAL_NUMBER } else { 0 }
+    }
+
     /// A rate within the bounds.
     pub(super) fn bounded(&self, rate: f64) -> f64 {
         rate.clamp(self.least_rate, self.most_rate)

@@ -10,12 +10,17 @@ use lasthop_core::time::{Span, Time};
 use super::super::config::RateConfig;
 use super::super::receiver::FeedbackHeader;
 use super::log::Heard;
+use super::nack::NackHeader;
 use super::{Common, Control, Controller, Fate, HEADER, Outcome, Report, common};
 use crate::traffic::Demand;
 use crate::transport::wire::Wire;
 
 /// Gain of the RTT filter, and of the share of payload.
 const GAIN: f64 = 0.125;
+/// What was sent is kept so long for requests, or three RTTs, or as long as the receiver may ask.
+const KEPT: Span = Span::from_secs(1);
+/// The number of the original, in front of what a repetition carries (RFC 4588 section 4).
+pub(super) const ORIGINAL_NUMBER: u32 = 2;
 
 /// What is known of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +37,36 @@ pub struct Load {
     pub seq: u64,
     /// Its bytes.
     pub payload: u32,
-    /// Number of its first transmission, and when that was.
-    pub original: u64,
-    /// See `original`.
+    /// Headers, and whatever else is not payload.
+    pub header: u32,
+    /// Its number among those that were sent for the first time.
+    pub media: u64,
+    /// When that was.
     pub first_sent: Time,
+    /// It is sent again.
+    pub again: bool,
+}
+
+impl Load {
+    /// A packet of its own, sent for the first time `now`.
+    pub fn new(media: u64, (seq, payload): (u64, u32), now: Time) -> Load {
+        Load { seq, payload, header: HEADER, media, first_sent: now, again: false }
+    }
+
+    /// Bytes on the wire.
+    pub fn bytes(&self) -> u32 {
+        self.payload + self.header
+    }
+}
+
+/// What was sent and may be asked for.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    load: Load,
+    /// When it was repeated last.
+    repeated: Option<Time>,
+    /// It waits to be repeated.
+    waits: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +74,6 @@ struct Sent {
     at: Time,
     load: Load,
     state: State,
-}
-
-impl Sent {
-    fn bytes(&self) -> u32 {
-        self.load.payload + HEADER
-    }
 }
 
 /// One sender of media.
@@ -67,6 +92,9 @@ pub struct MediaSender {
     lost: Option<Time>,
     /// What is lost and shall be sent again, oldest first.
     again: VecDeque<Load>,
+    /// What may be asked for, from the packet with this number on.
+    kept: VecDeque<Kept>,
+    kept_from: u64,
     silence: Time,
     heard: Vec<Heard>,
     outcomes: Vec<Outcome>,
@@ -86,6 +114,8 @@ impl MediaSender {
             payload_share: payload / (payload + f64::from(HEADER)),
             lost: None,
             again: VecDeque::new(),
+            kept: VecDeque::new(),
+            kept_from: 0,
             silence: Time::MAX,
             heard: Vec::new(),
             outcomes: Vec::new(),
@@ -124,6 +154,12 @@ impl MediaSender {
     /// Takes what is to be sent again now. What can no longer arrive in time is given up.
     pub(in super::super) fn take_lost(&mut self, now: Time) -> Option<Load> {
         while let Some(load) = self.again.pop_front() {
+            if self.common.nack {
+                // The receiver knows until when it wants it.
+                let Some(kept) = self.kept_mut(load.media) else { continue };
+                (kept.waits, kept.repeated) = (false, Some(now));
+                return Some(load);
+            }
             if self.in_time(&load, now) {
                 return Some(load);
             }
@@ -143,10 +179,56 @@ impl MediaSender {
         self.lost = self.lost.max(Some(first_sent));
     }
 
+    fn kept_mut(&mut self, media: u64) -> Option<&mut Kept> {
+        let index = media.checked_sub(self.kept_from)?;
+        self.kept.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// The receiver asks. What has been repeated within an RTT is on its way.
+    pub(in super::super) fn on_nack(&mut self, nack: &NackHeader, now: Time) {
+        let rtt = Span::from_seconds(self.rtt.unwrap_or(0.0));
+        if let Some(number) = nack.given_up {
+            // One that is not kept any more lies before all that are.
+            let oldest = self.kept.front().map(|kept| kept.load.first_sent);
+            let sent = self.kept_mut(number).map(|kept| kept.load.first_sent);
+            self.lost = self.lost.max(sent.or(oldest));
+        }
+        for number in nack.numbers() {
+            let Some(kept) = self.kept_mut(number) else { continue };
+            let under_way = kept.repeated.is_some_and(|repeated| now.since(repeated) < rtt);
+            if kept.waits || under_way {
+                continue;
+            }
+            kept.waits = true;
+            let header = kept.load.header + ORIGINAL_NUMBER;
+            let load = Load { header, again: true, ..kept.load };
+            self.again.push_back(load);
+        }
+    }
+
+    /// Keeps a new packet for requests, and forgets those that are too old for them.
+    fn keep(&mut self, load: Load, now: Time) {
+        if self.kept.is_empty() {
+            self.kept_from = load.media;
+        }
+        self.kept.push_back(Kept { load, repeated: None, waits: false });
+        let rtt = self.rtt.unwrap_or(0.0);
+        let asked = Span::from_seconds((3.0 * rtt).max(rtt + self.common.nack_within_s));
+        while self.kept.front().is_some_and(|kept| now.since(kept.load.first_sent) > KEPT.max(asked)) {
+            self.kept.pop_front();
+            self.kept_from += 1;
+        }
+    }
+
     /// A packet leaves.
     pub(in super::super) fn on_sent(&mut self, load: Load, now: Time) {
-        let bytes = load.payload + HEADER;
-        self.payload_share += GAIN / 8.0 * (f64::from(load.payload) / f64::from(bytes) - self.payload_share);
+        let bytes = load.bytes();
+        // What is repeated takes room from what is new.
+        let payload = if load.again { 0 } else { load.payload };
+        self.payload_share += GAIN / 8.0 * (f64::from(payload) / f64::from(bytes) - self.payload_share);
+        if self.common.nack && !load.again {
+            self.keep(load, now);
+        }
         self.sent.push_back(Sent { at: now, load, state: State::Waiting });
         self.flight += u64::from(bytes);
         if self.silence == Time::MAX {
@@ -172,6 +254,7 @@ impl MediaSender {
         self.first += self.sent.len() as u64;
         self.sent.clear();
         self.again.clear();
+        self.kept.clear();
         // Until the next packet leaves.
         self.silence = Time::MAX;
         self.control.on_silence(now)
@@ -230,14 +313,15 @@ impl MediaSender {
             None => return,
         };
         let Sent { at: sent, load, .. } = *sent;
-        let bytes = load.payload + HEADER;
+        let bytes = load.bytes();
         self.flight -= u64::from(bytes);
         self.outcomes.push(Outcome { number: told.number, sent, bytes, fate });
-        if fate != Fate::Lost {
+        // Where the receiver asks for what it misses, it also says when the picture is not whole.
+        if fate != Fate::Lost || self.common.nack {
             return;
         }
         if self.in_time(&load, now) {
-            self.again.push_back(load);
+            self.again.push_back(Load { again: true, ..load });
         } else {
             self.give_up(load.first_sent);
         }
@@ -249,7 +333,7 @@ impl MediaSender {
             && let Some(sent) = self.sent.pop_front()
         {
             if sent.state == State::Waiting {
-                self.flight -= u64::from(sent.bytes());
+                self.flight -= u64::from(sent.load.bytes());
             }
             self.first += 1;
         }
@@ -292,7 +376,7 @@ mod tests {
     }
 
     fn load(number: u64) -> Load {
-        Load { seq: 1200 * number, payload: 1200, original: number, first_sent: at(10 * number) }
+        Load::new(number, (1200 * number, 1200), at(10 * number))
     }
 
     fn sender() -> MediaSender {
@@ -341,7 +425,7 @@ mod tests {
         report(&mut sender, &Line(vec![(0, Some(50)), (1, None), (2, Some(70))]), 2, 3);
         assert_eq!((sender.has_lost(), sender.lost), (true, None));
         let again = sender.take_lost(at(150)).unwrap();
-        assert_eq!((again.original, again.seq, again.first_sent), (1, 1200, at(10)));
+        assert_eq!((again.media, again.seq, again.first_sent), (1, 1200, at(10)));
         sender.on_sent(again, at(150));
         sender.on_sent(load(5), at(151));
         let line = Line(vec![(3, Some(80)), (4, Some(90)), (5, None), (6, Some(240))]);

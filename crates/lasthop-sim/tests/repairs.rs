@@ -1,0 +1,181 @@
+//! Repair of media: what is asked for, what comes in time, and what closed forms say of it.
+
+use lasthop_sim::run::Run;
+use lasthop_sim::summary::RepairSummary;
+
+use crate::testkit::{SERIES, run_both_ways, run_text};
+
+/// Packets of 1000 B at 500 kbit/s for `seconds`, over 5 Mbit/s that loses `up` forth and `down` back, at a fixed rate.
+fn stream(keys: &str, (up, down): (f64, f64), seconds: u32) -> String {
+    let error = |rate: f64| format!(r#"error = {{ kind = "bernoulli", packet_error_rate = {rate} }}"#);
+    format!(
+        r#"
+        duration = "{seconds} s"
+        [topology]
+        kind = "graph"
+        nodes = ["a", "b"]
+        [[topology.links]]
+        from = "a"
+        to = "b"
+        rate = "5 Mbit/s"
+        delay = "20 ms"
+        {}
+        reverse = {{ {} }}
+        [[flows]]
+        source = "a"
+        sink = "b"
+        transport = {{ rate = "gcc", least_rate = 2e6, most_rate = 2e6, {keys} }}
+        traffic = {{ kind = "cbr", rate = "500 kbit/s", packet = "1000 B" }}
+        start = "0 s""#,
+        error(up),
+        error(down)
+    )
+}
+
+/// A call over 5 Mbit/s with what is special of its link.
+fn call(keys: &str, link: &str) -> String {
+    format!(
+        r#"
+        duration = "60 s"
+        warmup = "5 s"
+        [topology]
+        kind = "graph"
+        nodes = ["a", "b"]
+        links = [{{ from = "a", to = "b", rate = "5 Mbit/s", delay = "30 ms", {link} }}]
+        [[flows]]
+        source = "a"
+        sink = "b"
+        transport = {{ rate = "gcc", {keys} }}
+        traffic = {{ kind = "video-call", model = "rfc8867" }}
+        start = "0 s""#
+    )
+}
+
+fn repairs(run: &Run) -> &RepairSummary {
+    run.summary.flows[0].repair.as_deref().unwrap()
+}
+
+/// Within 3.5 standard deviations of a binomial: one test of 2000 would fail by chance.
+fn is_share(found: u64, of: u64, expected: f64) {
+    let deviation = (expected * (1.0 - expected) / of as f64).sqrt();
+    let share = found as f64 / of as f64;
+    assert!(
+        (share - expected).abs() < 3.5 * deviation + 1e-9,
+        "{found} of {of}: {share}, expected {expected}"
+    );
+}
+
+/// A round of asking and repeating succeeds if neither the request nor the repetition is lost, and n rounds fail if
+/// each does.
+#[test]
+fn repetitions_come_as_often_as_both_ways_let_them() {
+    for (seed, (up, down, rounds)) in (1..).zip([
+        (0.02, 0.0, 1),
+        (0.1, 0.0, 1),
+        (0.3, 0.0, 1),
+        (0.1, 0.2, 1),
+        (0.2, 0.0, 2),
+        (0.3, 0.3, 2),
+        (0.3, 0.1, 4),
+    ]) {
+        let keys = format!("nack = true, nack_repeats = {rounds}, nack_within_s = 10");
+        let run = run_text(&stream(&keys, (up, down), 240), seed, SERIES);
+        let found = repairs(&run);
+        let settled = found.repeated_packets + found.given_up_packets;
+        let one = (1.0 - up) * (1.0 - down);
+        is_share(found.missing_packets, 15_000, up);
+        is_share(found.repeated_packets, settled, 1.0 - (1.0 - one).powi(rounds));
+        assert!(found.missing_packets - settled < 30 && found.overtaken_packets == 0, "{found:?}");
+        // What is repeated is as often lost, and each of these has two bytes more than 1040.
+        let repeats = run.summary.flows[0].retransmitted_packets as f64;
+        let overhead = repeats * 1042.0 / (repeats * 1042.0 + 15_000.0 * 1040.0);
+        assert!((found.overhead_share.unwrap() - overhead).abs() < 1e-3, "{found:?}");
+    }
+}
+
+/// What one packet in fifty loses comes again within an RTT, and the viewer hardly sees it; without NACK each loss
+/// costs a key frame and the frames until it.
+#[test]
+fn a_call_is_repaired_before_it_is_seen() {
+    let lossy = r#"error = { kind = "bernoulli", packet_error_rate = 0.02 }"#;
+    let [bare, mended] = ["nack = false", "nack = true"].map(|keys| run_both_ways(&call(keys, lossy), 3));
+    let [before, after] = [&bare, &mended].map(|run| run.summary.flows[0].call.as_deref().unwrap());
+    assert!(bare.summary.flows[0].repair.is_none());
+    assert!(before.frames_lost_share > Some(0.05) && before.key_frames > 40, "{before:?}");
+    assert!(after.frames_lost_share < Some(0.002) && after.key_frames < 5, "{after:?}");
+    assert!(after.freeze_s < Some(0.5) && before.freeze_s > Some(1.0), "{before:?} {after:?}");
+    let found = repairs(&mended);
+    assert!(found.repeated_packets * 100 > found.missing_packets * 97, "{found:?}");
+    assert!(found.overhead_share < Some(0.03), "{found:?}");
+    // Frames are played once, and bytes are handed over once.
+    let flow = &mended.summary.flows[0];
+    assert!(flow.goodput_bit_s <= after.rate_bit_s * 1.01, "{flow:?}");
+}
+
+/// With an RTT of 400 ms no answer comes within 300 ms: nothing is asked for, and the encoder hears at once.
+#[test]
+fn what_cannot_come_in_time_is_not_asked_for() {
+    let far = r#"error = { kind = "bernoulli", packet_error_rate = 0.02 }"#;
+    let text = call("nack = true, nack_within_s = 0.3", far).replace("30 ms", "200 ms");
+    let run = run_both_ways(&text, 4);
+    let found = repairs(&run);
+    // Before the RTT is known it is taken for 100 ms, in the warm-up.
+    assert_eq!((found.asked_packets, found.repeated_packets), (0, 0), "{found:?}");
+    assert!(found.given_up_packets > 20, "{found:?}");
+    let seen = run.summary.flows[0].call.as_deref().unwrap();
+    assert!(seen.key_frames > 20, "{seen:?}");
+}
+
+/// Requests that are lost are made again; where all are, the receiver gives up and its wish for a picture is lost as
+/// well: the call stands still, and nothing floods.
+#[test]
+fn requests_may_be_lost() {
+    let half = r#"reverse = { error = { kind = "bernoulli", packet_error_rate = 0.5 } },
+        error = { kind = "bernoulli", packet_error_rate = 0.02 }"#
+        .replace('\n', " ");
+    let run = run_both_ways(&call("nack = true", &half), 5);
+    let found = repairs(&run);
+    assert!(found.asked_packets > found.missing_packets * 3 / 2, "{found:?}");
+    assert!(found.repeated_packets * 10 > found.missing_packets * 8, "{found:?}");
+}
+
+/// The wish for a picture may be lost as well: it is said five times, and one key frame answers.
+#[test]
+fn a_picture_is_asked_for_until_it_is_heard() {
+    let lossy = r#"error = { kind = "list", packets = [2000] },
+        reverse = { error = { kind = "bernoulli", packet_error_rate = 0.3 } }"#
+        .replace('\n', " ");
+    for seed in 1..=8 {
+        // Nothing can come within a millisecond.
+        let run = run_text(&call("nack = true, nack_within_s = 0.001", &lossy), seed, SERIES);
+        let seen = run.summary.flows[0].call.as_deref().unwrap();
+        assert_eq!((repairs(&run).given_up_packets, seen.key_frames), (1, 2), "{seen:?}");
+        assert!(seen.freeze_s < Some(1.0), "{seen:?}");
+    }
+}
+
+/// Packets that overtake others by up to 8 ms are no losses for a receiver that waits 10 ms, the default; one that does
+/// not asks in vain.
+#[test]
+fn what_was_overtaken_is_not_asked_for() {
+    let jitter = r#"middleboxes = [{ kind = "impair", jitter = "8 ms", reorder = true }]"#;
+    let run = run_both_ways(&call("nack = true, most_rate = 4e6", jitter), 7);
+    let found = repairs(&run);
+    assert!(found.overtaken_packets > 50, "{found:?}");
+    assert_eq!((found.missing_packets, found.asked_packets), (found.overtaken_packets, 0), "{found:?}");
+    let run = run_both_ways(&call("nack = true, nack_wait_s = 0, most_rate = 4e6", jitter), 7);
+    let hasty = repairs(&run);
+    assert!(hasty.asked_packets > 50 && hasty.overtaken_packets == hasty.missing_packets, "{hasty:?}");
+    assert!(hasty.overhead_share > Some(0.0) && found.overhead_share == Some(0.0), "{hasty:?}");
+}
+
+/// An outage of two seconds: what was missed is given up, and a key frame follows.
+#[test]
+fn an_outage_ends_with_a_picture() {
+    let out = r#"handoff = { at = ["20 s"], outage = "2 s", policy = "drop" }"#;
+    let run = run_both_ways(&call("nack = true", out), 6);
+    let found = repairs(&run);
+    assert_eq!(found.missing_packets, found.repeated_packets + found.given_up_packets, "{found:?}");
+    let seen = run.summary.flows[0].call.as_deref().unwrap();
+    assert!(found.given_up_packets > 0 && seen.freeze_s < Some(4.0), "{found:?} {seen:?}");
+}
