@@ -18,6 +18,8 @@ columns! {
         asked_packets: u64 = About::new("packets", "packets asked for").sum();
         /// missing packets that a repetition brought before they were given up
         repeated_packets: u64 = About::new("packets", "packets repaired by repetition").sum();
+        /// missing packets that were made of others (FEC) before they were given up
+        recovered_packets: u64 = About::new("packets", "packets repaired by FEC").sum();
         /// missing packets that the receiver gave up: it asked for a whole picture instead
         given_up_packets: u64 = About::new("packets", "packets given up").lower().sum();
         /// those of them that came after all, too late
@@ -37,6 +39,7 @@ impl RepairSummary {
             overtaken_packets: counts.overtaken,
             asked_packets: counts.asked,
             repeated_packets: counts.repeated,
+            recovered_packets: counts.recovered,
             given_up_packets: counts.given_up,
             late_packets: counts.late,
             overhead_share: (sent > 0).then(|| repairs as f64 / sent as f64),

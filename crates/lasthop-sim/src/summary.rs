@@ -319,7 +319,7 @@ columns! {
         /// What the other side of a video call saw.
         #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<Box<CallSummary>> = About::group("call_{}", "call: {}");
-        /// What NACK repaired, if it is on.
+        /// What NACK and FEC repaired, if one of them is on.
         #[serde(skip_serializing_if = "Option::is_none")]
         repair: Option<Box<RepairSummary>> = About::group("repair_{}", "repair: {}");
         /// Real-time metrics, if the flow is measured so.

@@ -419,7 +419,7 @@ fn tcp() -> impl Strategy<Value = String> {
 
 /// A rate-based transport.
 fn rate_based() -> impl Strategy<Value = String> {
-    let any = (one_of(Protocol::NAMES), one_of(&["rfc", "ns2"]))
+    let plain = (one_of(Protocol::NAMES), one_of(&["rfc", "ns2"]))
         .prop_map(|(name, profile)| format!("{{ rate = \"{name}\", profile = \"{profile}\" }}"));
     let keys = some_of(vec![
         (0u32..50).prop_map(|wait| format!("nack_wait_s = {}", f64::from(wait) / 1e3)).boxed(),
@@ -427,9 +427,22 @@ fn rate_based() -> impl Strategy<Value = String> {
         (1u32..12).prop_map(|most| format!("nack_repeats = {most}")).boxed(),
         (1u32..2000).prop_map(|within| format!("nack_within_s = {}", f64::from(within) / 1e3)).boxed(),
     ]);
-    let repaired = (one_of(&["nada", "gcc", "scream"]), keys)
+    let repeated = (one_of(&["nada", "gcc", "scream"]), keys)
         .prop_map(|(name, keys)| format!("{{ rate = \"{name}\", nack = true{keys} }}"));
-    prop_oneof![2 => any, 1 => repaired]
+    let shape = prop_oneof![
+        (2u32..20, 0u32..4)
+            .prop_map(|(row, adapt)| format!("fec = \"row\", fec_row = {row}, fec_adapt = {adapt}")),
+        (one_of(&["column", "both"]), 2u32..8, 2u32..8).prop_map(|(shape, row, column)| {
+            format!("fec = \"{shape}\", fec_row = {row}, fec_column = {column}")
+        }),
+    ];
+    let protected = (one_of(&["nada", "gcc", "scream"]), shape, 1u32..1000, any::<bool>()).prop_map(
+        |(name, shape, window, nack)| {
+            let window = f64::from(window) / 1e3;
+            format!("{{ rate = \"{name}\", {shape}, fec_window_s = {window}, nack = {nack} }}")
+        },
+    );
+    prop_oneof![2 => plain, 1 => repeated, 1 => protected]
 }
 
 /// Packets at times of the application's own choice.
@@ -1296,7 +1309,10 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
             assert!(call.freeze_s.is_none_or(|time| time <= run.summary.measured_s), "{name}: {call:?}");
         }
         if let Some(repair) = run.summary.flows[index].repair.as_deref() {
-            let known = repair.overtaken_packets + repair.repeated_packets + repair.given_up_packets;
+            let known = repair.overtaken_packets
+                + repair.repeated_packets
+                + repair.recovered_packets
+                + repair.given_up_packets;
             assert!(known <= repair.missing_packets, "{name}: {repair:?}");
             assert!(repair.late_packets <= repair.given_up_packets, "{name}: {repair:?}");
         }
@@ -1305,7 +1321,11 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
         }
         assert!(found.received_packets <= found.transmitted_packets, "{name}: {found:?}");
         assert!(found.realtime_index.is_none_or(|index| index <= 1.0), "{name}: {found:?}");
+        // What FEC makes arrives, and no trace has it.
+        let recovers =
+            flow.repair.as_ref().is_some_and(|repair| repair.recovered_packets + repair.late_packets > 0);
         if options.arrival == ArrivalPoint::Transport
+            && !recovers
             && !(0..plan.nodes.len()).any(|node| has_middleboxes(plan, node))
             && let Some(counts) = delayed_by_trace(plan, run, index, options)
         {

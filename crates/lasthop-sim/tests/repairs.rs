@@ -179,3 +179,140 @@ fn an_outage_ends_with_a_picture() {
     let seen = run.summary.flows[0].call.as_deref().unwrap();
     assert!(found.given_up_packets > 0 && seen.freeze_s < Some(4.0), "{found:?} {seen:?}");
 }
+
+/// The chance that a packet of a block of `row` x `column` is here in the end if it was lost itself: over all ways in
+/// which the others and the parities are lost, by hand: a parity that lacks one packet alone repairs it, until nothing
+/// changes.
+fn repaired_of_block((row, column): (usize, usize), loss: f64) -> f64 {
+    let packets = row * column;
+    let groups: Vec<Vec<usize>> = (0..column)
+        .map(|y| (0..row).map(|x| y * row + x).collect())
+        .chain((0..row).map(|x| (0..column).map(|y| y * row + x).collect()))
+        .collect();
+    let total = packets + groups.len();
+    let mut chance = 0.0;
+    for pattern in 0u32..1 << total {
+        let lost = pattern.count_ones() as i32;
+        let mut here = !pattern & ((1 << packets) - 1);
+        loop {
+            let before = here;
+            for (group, members) in groups.iter().enumerate() {
+                let absent: Vec<_> = members.iter().filter(|&&member| here >> member & 1 == 0).collect();
+                if pattern >> (packets + group) & 1 == 0 && absent.len() == 1 {
+                    here |= 1 << absent[0];
+                }
+            }
+            if here == before {
+                break;
+            }
+        }
+        let repaired = (here & pattern).count_ones();
+        chance += f64::from(repaired) * loss.powi(lost) * (1.0 - loss).powi(total as i32 - lost);
+    }
+    // Of the packets that were lost.
+    chance / (packets as f64 * loss)
+}
+
+/// A row of k repairs a packet if the k - 1 others and the parity arrive, a column likewise; both together as often as
+/// all ways of losing say.
+#[test]
+fn parities_repair_as_often_as_closed_forms_say() {
+    for (seed, (loss, keys, expected)) in (1..).zip([
+        (0.02, r#"fec = "row", fec_row = 5"#, 0.98f64.powi(5)),
+        (0.1, r#"fec = "row", fec_row = 10"#, 0.9f64.powi(10)),
+        (0.2, r#"fec = "row", fec_row = 2"#, 0.8f64.powi(2)),
+        (0.1, r#"fec = "column", fec_row = 6, fec_column = 4"#, 0.9f64.powi(4)),
+        (0.1, r#"fec = "both", fec_row = 3, fec_column = 3"#, repaired_of_block((3, 3), 0.1)),
+        (0.3, r#"fec = "both", fec_row = 4, fec_column = 2"#, repaired_of_block((4, 2), 0.3)),
+    ]) {
+        // Blocks have all the time that they need.
+        let keys = format!("{keys}, fec_window_s = 5");
+        let run = run_text(&stream(&keys, (loss, 0.0), 480), seed, SERIES);
+        let found = repairs(&run);
+        assert_eq!((found.asked_packets, found.repeated_packets, found.late_packets), (0, 0, 0), "{found:?}");
+        is_share(found.missing_packets, 30_000, loss);
+        is_share(found.recovered_packets, found.recovered_packets + found.given_up_packets, expected);
+    }
+}
+
+/// A row of 10 is an overhead of a tenth and what headers add: 1056 of 1040 B; with as many as twice the losses it
+/// follows them.
+#[test]
+fn parities_take_their_share() {
+    let overhead = |keys: &str, loss: f64| {
+        let run = run_text(&stream(keys, (loss, 0.0), 240), 1, SERIES);
+        repairs(&run).overhead_share.unwrap()
+    };
+    let share = |row: f64| 1056.0 / (1056.0 + row * 1040.0);
+    assert!((overhead(r#"fec = "row", fec_row = 10"#, 0.0) - share(10.0)).abs() < 0.001);
+    let adapted = r#"fec = "row", fec_row = 50, fec_adapt = 2, fec_window_s = 5"#;
+    assert!((overhead(adapted, 0.0) - share(50.0)).abs() < 0.001);
+    let found = overhead(adapted, 0.1);
+    assert!((found - share(5.0)).abs() < 0.02, "{found}");
+}
+
+/// Losses of three in a row are more than a row repairs, and what columns of as many or more repair all.
+#[test]
+fn columns_repair_bursts() {
+    let burst: Vec<String> =
+        (0..200).flat_map(|n| (0..3).map(move |k| (100 * n + 57 + k).to_string())).collect();
+    let list = format!(r#"error = {{ kind = "list", packets = [{}] }}"#, burst.join(", "));
+    let lossy = stream("KEYS", (0.0, 0.0), 240).replacen(
+        r#"error = { kind = "bernoulli", packet_error_rate = 0 }"#,
+        &list,
+        1,
+    );
+    let run = |keys: &str| run_text(&lossy.replace("KEYS", keys), 2, SERIES);
+    let [rows, columns] = [
+        r#"fec = "row", fec_row = 5, fec_window_s = 5"#,
+        r#"fec = "column", fec_row = 5, fec_column = 5, fec_window_s = 5"#,
+    ]
+    .map(run);
+    let [rows, columns] = [&rows, &columns].map(|run| *repairs(run));
+    assert_eq!(columns.given_up_packets, 0, "{columns:?}");
+    assert!(columns.recovered_packets > 300, "{columns:?}");
+    assert!(rows.recovered_packets * 10 < rows.missing_packets, "{rows:?}");
+}
+
+/// On a long path, where NACK comes too late, a call with parities has fewer frames lost than one without, and it is
+/// the encoder that gives way: the call does not send more.
+#[test]
+fn a_call_far_away_is_repaired_by_parities() {
+    let lossy = r#"error = { kind = "bernoulli", packet_error_rate = 0.02 }"#;
+    let run = |keys: &str| run_both_ways(&call(keys, lossy).replace("30 ms", "150 ms"), 8);
+    let (bare, parities) = (run("nack = false"), run(r#"fec = "row", fec_row = 5"#));
+    let [before, after] = [&bare, &parities].map(|run| run.summary.flows[0].call.as_deref().unwrap());
+    assert!(
+        after.frames_lost_share < before.frames_lost_share.map(|share| share / 3.0),
+        "{before:?} {after:?}"
+    );
+    assert!(after.key_frames * 2 < before.key_frames, "{before:?} {after:?}");
+    let found = repairs(&parities);
+    assert!(found.recovered_packets * 10 > found.missing_packets * 8, "{found:?}");
+    let flow = &parities.summary.flows[0];
+    assert!(flow.throughput_bit_s < 1.55e6, "{flow:?}");
+    assert!(flow.goodput_bit_s <= after.rate_bit_s * 1.01, "{flow:?}");
+}
+
+/// NACK and FEC together: what one has repaired the other does not ask for.
+#[test]
+fn both_repair_together() {
+    let lossy = r#"error = { kind = "bernoulli", packet_error_rate = 0.05 }"#;
+    let run = run_both_ways(&call(r#"nack = true, fec = "both", fec_row = 4, fec_column = 4"#, lossy), 9);
+    let found = repairs(&run);
+    assert!(found.recovered_packets > 100 && found.repeated_packets > 5, "{found:?}");
+    assert!(found.given_up_packets * 100 < found.missing_packets, "{found:?}");
+    let seen = run.summary.flows[0].call.as_deref().unwrap();
+    assert!(seen.frames_lost_share < Some(0.005), "{seen:?}");
+}
+
+/// A call that ends, or pauses, ends its last block as well: a parity is under way for what was sent last.
+#[test]
+fn the_last_block_is_protected() {
+    let text = stream(r#"fec = "row", fec_row = 10"#, (0.0, 0.0), 10)
+        .replace(r#"start = "0 s""#, "start = \"0 s\"\nstop = \"5 s\"");
+    let run = run_text(&text, 1, SERIES);
+    let flow = &run.summary.flows[0];
+    let payload = flow.bytes_delivered / 1000;
+    assert_eq!(flow.packets_sent, payload + payload.div_ceil(10), "{flow:?}");
+}

@@ -4,9 +4,11 @@
 //! `lasthop-net`.
 
 use lasthop_cc::ParamError;
+use lasthop_cc::params::Field;
 use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, RateConfig};
 use lasthop_net::transport::rate::config::Protocol;
+use lasthop_net::transport::rate::media::fec::Shape;
 
 use super::diagnostic::{ScenarioError, Source};
 use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
@@ -99,7 +101,9 @@ pub(super) fn read<'n>(
 
 fn check_size(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
     let header = config.data_header();
+    let repair = config.largest_packet().saturating_sub(config.payload() + header);
     if config.profile == Profile::Ns2 {
+        let header = header + repair;
         let most = LARGEST_PACKET as u32 - header;
         if config.packet_size > most {
             let message = format!(
@@ -112,6 +116,10 @@ fn check_size(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioErr
         let size = config.packet_size;
         let message = format!("a packet of {size} B has no room for data: its headers take {header} B");
         return Err(table.error("packet_size", message, &format!("raise packet_size above {header} B")));
+    } else if u64::from(config.packet_size + repair) > LARGEST_PACKET {
+        let message = format!("the repair of a packet of {} B exceeds an IP packet", config.packet_size);
+        let most = LARGEST_PACKET - u64::from(repair);
+        return Err(table.error("packet_size", message, &format!("lower packet_size to {most} B")));
     }
     Ok(())
 }
@@ -124,12 +132,27 @@ fn check_repair(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioE
         let message = "nack and resend_within_s both send again what is lost".to_owned();
         return Err(table.error("resend_within_s", message, "leave out one of them"));
     }
+    let fec = Shape::from_number(value("fec"));
+    if fec != Shape::Off && value("resend_within_s") > 0.0 {
+        let message = "with fec the receiver says what it misses: resend_within_s has no effect".to_owned();
+        return Err(table.error("resend_within_s", message, "write nack = true in its place"));
+    }
     let params = config.protocol.params();
-    let idle =
-        params.iter().find(|param| param.name.starts_with("nack_") && table.entry(param.name).is_some());
-    if let Some(param) = idle.filter(|_| !nack) {
-        let message = format!("{} has no effect without nack", param.name);
-        return Err(table.error(param.name, message, "write nack = true, or leave it out"));
+    for name in params.iter().map(|param| param.name).filter(|name| table.entry(name).is_some()) {
+        let (without, remedy) = match name {
+            _ if name.starts_with("nack_") && !nack => ("without nack", "write nack = true, or leave it out"),
+            _ if name.starts_with("fec_") && fec == Shape::Off => {
+                ("without fec", "write fec = \"row\", or leave it out")
+            }
+            "fec_column" if fec == Shape::Row => {
+                ("on rows", "write fec = \"column\" or \"both\", or leave it out")
+            }
+            "fec_adapt" if fec == Shape::Both => {
+                ("on rows and columns together", "write fec = \"row\" or \"column\", or leave it out")
+            }
+            _ => continue,
+        };
+        return Err(table.error(name, format!("{name} has no effect {without}"), remedy));
     }
     Ok(())
 }

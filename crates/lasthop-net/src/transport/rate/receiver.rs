@@ -11,7 +11,8 @@ use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
 use super::history::{Rules, Unit};
-use super::media::nack::{self, Arrived, NackHeader, RepairCounts, Wanted};
+use super::media::fec::{Content, Parity, Recoverer};
+use super::media::nack::{self, Arrived, NackHeader, RepairCounts, Wanted, Way};
 use super::media::{self, log::ArrivalLog, log::Heard};
 use super::tfrc::{Common, Report, Sizing};
 use super::tfrc_ns2::{Ns2Arrival, Ns2Sink};
@@ -30,6 +31,8 @@ const MOST_UNREPORTED: u32 = 64;
 pub enum RateHeader {
     /// Sender to receiver.
     Data(DataHeader),
+    /// Sender to receiver: the XOR of packets of media.
+    Parity(ParityHeader),
     /// Receiver to sender.
     Feedback(FeedbackHeader),
     /// Receiver to sender: what a receiver of media asks for.
@@ -54,6 +57,15 @@ pub struct DataHeader {
     pub urgent: bool,
     /// Time since the transmission before (WTCP).
     pub gap: Span,
+}
+
+/// The header of a parity of media.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ParityHeader {
+    /// Number of the transmission.
+    pub number: u64,
+    /// What it covers, and the XOR of it.
+    pub parity: Parity,
 }
 
 /// A report; the echoed sending time is in the packet.
@@ -241,7 +253,21 @@ enum Measure {
     Ns2(Box<Ns2Sink>, Option<f64>),
     Ssvp(Gaps, Beat),
     Wtcp(Box<WtcpReceiver>, Beat),
-    Media(ArrivalLog, Option<Box<Wanted>>),
+    Media(ArrivalLog, Option<Box<Mending>>),
+}
+
+/// What a receiver of media does about what is missing.
+#[derive(Clone, Debug)]
+struct Mending {
+    wanted: Wanted,
+    recoverer: Option<Recoverer>,
+}
+
+impl Mending {
+    fn new(common: &media::Common) -> Option<Box<Mending>> {
+        let wanted = Wanted::new(common)?;
+        Some(Box::new(Mending { wanted, recoverer: Recoverer::new(common) }))
+    }
 }
 
 /// The receiver of one rate-based flow.
@@ -303,7 +329,7 @@ impl RateReceiver {
                 Measure::Wtcp(Box::new(receiver), Beat::new(params.feedback_rtts))
             }
             protocol => match media::common(protocol) {
-                Some(common) => Measure::Media(ArrivalLog::new(&common), Wanted::new(&common).map(Box::new)),
+                Some(common) => Measure::Media(ArrivalLog::new(&common), Mending::new(&common)),
                 None => unreachable!("every other protocol is named above"),
             },
         };
@@ -325,8 +351,12 @@ impl RateReceiver {
         stats: &mut FlowStats,
         window: &Window,
     ) -> Option<Kind> {
-        let Some(RateHeader::Data(header)) = extra.and_then(|extra| extra.rate) else { return None };
         let marked = packet.has(flag::CE);
+        let header = match extra.and_then(|extra| extra.rate)? {
+            RateHeader::Data(header) => header,
+            RateHeader::Parity(header) => return self.on_parity(packet, &header, now, stats, window),
+            RateHeader::Feedback(_) | RateHeader::Nack(_) => return None,
+        };
         let payload = u32::from(packet.payload);
         // Repetitions of media have numbers of their own.
         let is_media = matches!(self.measure, Measure::Media(..));
@@ -362,10 +392,15 @@ impl RateReceiver {
                 let losses = gaps.arrive(header.number, marked);
                 beat.arrive(packet.stamp, header.rtt_s, now) || losses > 0
             }
-            Measure::Media(log, wanted) => {
-                if let Some(wanted) = wanted {
+            Measure::Media(log, mending) => {
+                if let Some(mending) = mending {
                     let DataHeader { media: number, rtt_s, .. } = header;
-                    wanted.arrive(Arrived { number, again: packet.note.again(), rtt_s }, now, window);
+                    let way = if packet.note.again() { Way::Repeated } else { Way::Alone };
+                    mending.wanted.arrive(Arrived { number, way, rtt_s }, now, window);
+                    if let Some(recoverer) = &mut mending.recoverer {
+                        let sent = first_sent(packet, extra).0;
+                        recoverer.arrive(number, Content { seq: packet.seq, payload, sent });
+                    }
                 }
                 log.arrive(header.number, (packet.stamp, packet.bytes), marked, now)
             }
@@ -382,7 +417,51 @@ impl RateReceiver {
             }
             stats.arrive(now, packet, first_sent(packet, extra), fresh, window);
         }
+        self.take_recovered(now, stats, window);
         report.then_some(Kind::Feedback)
+    }
+
+    /// A parity of media arrives.
+    fn on_parity(
+        &mut self,
+        packet: &Packet,
+        header: &ParityHeader,
+        now: Time,
+        stats: &mut FlowStats,
+        window: &Window,
+    ) -> Option<Kind> {
+        let Measure::Media(log, mending) = &mut self.measure else { return None };
+        let marked = packet.has(flag::CE);
+        let report = log.arrive(header.number, (packet.stamp, packet.bytes), marked, now);
+        stats.arrive(now, packet, packet.stamp, false, window);
+        if let Some(mending) = mending
+            && let Some(recoverer) = &mut mending.recoverer
+        {
+            // What it covers was sent before it.
+            mending.wanted.reach(header.parity.end(), now, window);
+            recoverer.on_parity(header.parity);
+        }
+        self.take_recovered(now, stats, window);
+        report.then_some(Kind::Feedback)
+    }
+
+    /// Hands on what was made of parities.
+    #[inline]
+    fn take_recovered(&mut self, now: Time, stats: &mut FlowStats, window: &Window) {
+        let Measure::Media(_, Some(mending)) = &mut self.measure else { return };
+        let Mending { wanted, recoverer: Some(recoverer) } = &mut **mending else { return };
+        while let Some((number, content)) = recoverer.take() {
+            wanted.arrive(Arrived { number, way: Way::Recovered, rtt_s: 0.0 }, now, window);
+            if !self.unseen.take(number) {
+                continue;
+            }
+            let (seq, payload, sent) = (content.seq, content.payload as u16, Time(content.sent));
+            stats.deliver(now, u64::from(payload), window);
+            if window.contains(now) {
+                stats.delay.add(now.since(sent));
+            }
+            stats.unpack(now, &Packet { seq, payload, stamp: sent, ..Packet::default() }, sent, true);
+        }
     }
 
     /// When the next report is due.
@@ -393,7 +472,9 @@ impl RateReceiver {
             Measure::Ns2(sink, _) => sink.due(),
             Measure::Ssvp(_, beat) | Measure::Wtcp(_, beat) => beat.due(),
             Measure::Media(log, None) => log.due(),
-            Measure::Media(log, Some(wanted)) => [log.due(), wanted.due()].into_iter().flatten().min(),
+            Measure::Media(log, Some(mending)) => {
+                [log.due(), mending.wanted.due()].into_iter().flatten().min()
+            }
         }
     }
 
@@ -415,8 +496,8 @@ impl RateReceiver {
                 let delay = now.since(arrived);
                 (sent, FeedbackHeader { delay, lost: gaps.lost, ..FeedbackHeader::default() })
             }
-            Measure::Media(log, Some(wanted)) if !log.is_due(now) => {
-                let (header, bytes) = wanted.ask(now);
+            Measure::Media(log, Some(mending)) if !log.is_due(now) => {
+                let (header, bytes) = mending.wanted.ask(now);
                 self.said = RateHeader::Nack(header);
                 return nack::packet(bytes, now);
             }
@@ -478,8 +559,8 @@ impl RateReceiver {
 
     /// What became of the packets that were missing; `None` if the transport does not repair.
     pub fn repairs(&self) -> Option<RepairCounts> {
-        let Measure::Media(_, wanted) = &self.measure else { return None };
-        wanted.as_ref().map(|wanted| wanted.counts())
+        let Measure::Media(_, mending) = &self.measure else { return None };
+        mending.as_ref().map(|mending| mending.wanted.counts())
     }
 }
 

@@ -9,9 +9,10 @@ use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::time::{Span, Time};
 
 use super::config::{Protocol, RateConfig};
+use super::media::fec::Parity;
 use super::media::nack::NackHeader;
 use super::media::sender::{Load, MediaSender};
-use super::receiver::{DataHeader, FeedbackHeader, RateHeader};
+use super::receiver::{DataHeader, FeedbackHeader, ParityHeader, RateHeader};
 use super::ssvp::{self, SsvpSender};
 use super::tfrc::{Common, Report, Sizing, TfrcSender};
 use super::tfrc_ns2::Ns2Sender;
@@ -398,6 +399,12 @@ impl RateSender {
             return;
         }
         self.armed = Time::MAX;
+        if let Law::Media(sender) = &mut self.law {
+            sender.end_block(now);
+            if sender.has_repairs() && self.due == Time::MAX && self.has_something() {
+                self.due = self.next_departure().max(now);
+            }
+        }
         if self.law_due() <= now && !self.has_ended() {
             self.on_silence(now, wire);
         }
@@ -440,6 +447,7 @@ impl RateSender {
             self.opportunity(now, wire);
         }
         let next = if self.has_ended() { self.due } else { self.due.min(self.law_due()) };
+        let next = if let Law::Media(sender) = &self.law { next.min(sender.block_due()) } else { next };
         if next < self.armed {
             self.armed = next;
             wire.wake(next);
@@ -512,7 +520,7 @@ impl RateSender {
                 let fresh = !self.queue.is_empty() && flight.packets.len() < sender.window();
                 !sender.is_blacked_out() && (flight.lost > 0 || fresh)
             }
-            Law::Media(sender) => sender.may_send() && (sender.has_lost() || !self.queue.is_empty()),
+            Law::Media(sender) => sender.may_send() && (sender.has_repairs() || !self.queue.is_empty()),
             _ => !self.queue.is_empty(),
         }
     }
@@ -553,6 +561,14 @@ impl RateSender {
             sender.on_sent(lost, now);
             self.stats.retransmitted += u64::from(self.measured.contains(now));
             self.transmit_media(&lost, now, wire);
+            return true;
+        }
+        if let Law::Media(sender) = &mut self.law
+            && sender.may_send()
+            && let Some((parity, load)) = sender.take_parity(now)
+        {
+            sender.on_sent(load, now);
+            self.transmit_parity(parity, &load, now, wire);
             return true;
         }
         let Law::Wtcp(sender, flight) = &mut self.law else { return false };
@@ -636,14 +652,36 @@ impl RateSender {
 
     /// Sends a packet of media.
     fn transmit_media<W: Wire>(&mut self, load: &Load, now: Time, wire: &mut W) {
+        self.count_media(load, now);
+        let first_sent = load.again.then_some(load.first_sent);
+        let header = DataHeader { media: load.media, ..DataHeader::default() };
+        self.transmit_as(Kind::Udp, header, (load.seq, load.payload, load.header), first_sent, now, wire);
+    }
+
+    /// Sends a parity: what it carries is no payload of the application.
+    fn transmit_parity<W: Wire>(&mut self, parity: Parity, load: &Load, now: Time, wire: &mut W) {
+        self.count_media(load, now);
+        let header = ParityHeader { number: self.number, parity };
+        self.number += 1;
+        self.last_transmission = now;
+        let extra = wire.attach(Extra { rate: Some(RateHeader::Parity(header)), ..Extra::default() });
+        let packet = Packet {
+            stamp: now,
+            bytes: load.bytes() as u16,
+            extra,
+            kind: Kind::Udp,
+            flags: if self.ecn { flag::ECT } else { 0 },
+            ..Packet::default()
+        };
+        wire.send(packet, now);
+    }
+
+    fn count_media(&mut self, load: &Load, now: Time) {
         self.last_payload = load.bytes() - u32::from(self.header);
         if self.measured.contains(now) {
             self.stats.sent_bytes += u64::from(load.bytes());
             self.stats.repair_bytes += if load.again { u64::from(load.bytes()) } else { 0 };
         }
-        let first_sent = load.again.then_some(load.first_sent);
-        let header = DataHeader { media: load.media, ..DataHeader::default() };
-        self.transmit_as(Kind::Udp, header, (load.seq, load.payload, load.header), first_sent, now, wire);
     }
 
     fn transmit<W: Wire>(

@@ -5,6 +5,7 @@
 //! add a controller: its file here with `Params`, `SUMMARY` and `impl Control`, its line in `controllers!` below, and
 //! its line in `protocols!` of `config.rs`.
 
+pub mod fec;
 pub mod gcc;
 pub mod log;
 pub mod nack;
@@ -132,6 +133,22 @@ macro_rules! media_params {
             /// With nack: a packet is asked for as long as the answer comes within this time of the gap, in seconds;
             /// then it is given up
             nack_within_s: f64 = 0.5, 0.001..=60.0;
+            /// Packets that hold the XOR of others (FlexFEC, RFC 8627): of rows, of columns, or of both; the receiver
+            /// makes of one what is missing among them
+            fec: crate::transport::rate::media::fec::Shape
+                = crate::transport::rate::media::fec::Shape::Off, 0.0..=3.0;
+            /// With fec: packets of a row, and so from a packet of a column to the next; one more than a burst of
+            /// losses that columns repair
+            fec_row: f64 = 10.0, 2.0..=255.0;
+            /// With fec = column or both: packets of a column, which are the rows of a block
+            fec_column: f64 = 5.0, 2.0..=255.0;
+            /// With fec: a block that is not full after this time ends early, in seconds; without nack, what is missing
+            /// for longer is given up
+            fec_window_s: f64 = 0.2, 0.001..=10.0;
+            /// With fec = row or column: parities are this many times as many as losses are reported, at most half as
+            /// many as the packets that they protect; fec_row or fec_column are then the most packets of one. 0: always
+            /// that many
+            fec_adapt: f64 = 0.0, 0.0..=100.0;
             /// Time without a report that halves the rate, in seconds
             silence_s: f64 = 1.0, 0.01..=100.0;
         }
@@ -154,6 +171,11 @@ macro_rules! media_params {
                     nack_rtts: self.nack_rtts,
                     nack_repeats: self.nack_repeats as u32,
                     nack_within_s: self.nack_within_s,
+                    fec: self.fec,
+                    fec_row: self.fec_row as u16,
+                    fec_column: self.fec_column as u16,
+                    fec_window_s: self.fec_window_s,
+                    fec_adapt: self.fec_adapt,
                     silence_s: self.silence_s,
                 }
             }
@@ -179,13 +201,24 @@ pub(super) struct Common {
     pub(super) nack_rtts: f64,
     pub(super) nack_repeats: u32,
     pub(super) nack_within_s: f64,
+    pub(super) fec: fec::Shape,
+    pub(super) fec_row: u16,
+    pub(super) fec_column: u16,
+    pub(super) fec_window_s: f64,
+    pub(super) fec_adapt: f64,
     pub(super) silence_s: f64,
 }
 
 impl Common {
+    /// Whether something missing may come after all, and the receiver says what does not.
+    pub(super) fn repairs(&self) -> bool {
+        self.nack || self.fec != fec::Shape::Off
+    }
+
     /// What a repair is longer by than the packet that it repairs.
     pub(super) fn repair_header(&self) -> u32 {
-        if self.nack { sender::ORIGINAL_NUMBER } else { 0 }
+        let nack = if self.nack { sender::ORIGINAL_NUMBER } else { 0 };
+        nack.max(if self.fec == fec::Shape::Off { 0 } else { fec::HEADER })
     }
 
     /// A rate within the bounds.

@@ -2,10 +2,10 @@
 //! gives one up and asks for a whole picture instead (PLI, section 6.3.1).
 //!
 //! `rate/receiver.rs` tells it what arrives and sends what it asks for; `media/sender.rs` repeats that from its history
-//! (RFC 4588). It never asks for a packet that has arrived, nor for one behind the newest. What asking costs is
-//! bounded: by `nack_repeats`, by the time within which an answer is of use, and by the share of the session's rate
-//! that RTCP may take (RFC 3550 section 6.2); in between it may report at once, as two parties may (RFC 4585 section
-//! 3.4).
+//! (RFC 4588), `media/fec.rs` makes some of it. It never asks for a packet that has arrived, nor for one behind the
+//! newest. What asking costs is bounded: by `nack_repeats`, by the time within which an answer is of use, and by the
+//! share of the session's rate that RTCP may take (RFC 3550 section 6.2); in between it may report at once, as two
+//! parties may (RFC 4585 section 3.4).
 //!
 //! A PLI may be lost, so it is said five times; the encoder makes one key frame of all.
 //!
@@ -80,6 +80,8 @@ pub struct RepairCounts {
     pub overtaken: u64,
     /// Those that a repetition brought before they were given up.
     pub repeated: u64,
+    /// Those that were made of a parity before they were given up (FEC).
+    pub recovered: u64,
     /// Those that were given up.
     pub given_up: u64,
     /// Of those given up: the ones that came after all.
@@ -91,8 +93,19 @@ pub struct RepairCounts {
 impl RepairCounts {
     /// Packets of which nothing is known yet.
     pub fn open(&self) -> u64 {
-        self.missing - self.overtaken - self.repeated - self.given_up
+        self.missing - self.overtaken - self.repeated - self.recovered - self.given_up
     }
+}
+
+/// How a packet comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By itself.
+    Alone,
+    /// As a repetition.
+    Repeated,
+    /// Made of a parity.
+    Recovered,
 }
 
 /// A packet that arrives.
@@ -100,8 +113,8 @@ impl RepairCounts {
 pub struct Arrived {
     /// Its number among those sent for the first time.
     pub number: u64,
-    /// It is a repetition.
-    pub again: bool,
+    /// How it came.
+    pub way: Way,
     /// The sender's RTT; 0 if it has none.
     pub rtt_s: f64,
 }
@@ -149,10 +162,12 @@ pub struct Wanted {
 impl Wanted {
     /// Nothing is missing yet; `None` if the transport does not repair.
     pub(in super::super) fn new(common: &Common) -> Option<Wanted> {
-        common.nack.then(|| Wanted {
-            wait: Span::from_seconds(common.nack_wait_s),
+        // FEC alone waits for the parities of the block.
+        let wait = if common.nack { common.nack_wait_s } else { common.fec_window_s };
+        common.repairs().then(|| Wanted {
+            wait: Span::from_seconds(wait),
             rtts: common.nack_rtts,
-            repeats: common.nack_repeats,
+            repeats: if common.nack { common.nack_repeats } else { 0 },
             within: Span::from_seconds(common.nack_within_s),
             share: RTCP_SHARE * common.most_rate,
             missing: VecDeque::new(),
@@ -176,15 +191,21 @@ impl Wanted {
         if arrived.rtt_s > 0.0 {
             self.rtt = Span::from_seconds(arrived.rtt_s);
         }
-        let Arrived { number, again, .. } = arrived;
+        let Arrived { number, way, .. } = arrived;
         if number < self.next {
-            self.fill(number, again);
+            self.fill(number, way);
             return;
         }
-        if number > self.next {
-            self.miss(self.next..number, now, window.contains(now));
-        }
+        self.reach(number, now, window);
         self.next = number + 1;
+    }
+
+    /// All below `end` has been sent, and what is not here is missing.
+    pub fn reach(&mut self, end: u64, now: Time, window: &Window) {
+        if end > self.next {
+            self.miss(self.next..end, now, window.contains(now));
+            self.next = end;
+        }
     }
 
     /// These packets are missing.
@@ -227,15 +248,16 @@ impl Wanted {
     }
 
     /// A packet below the highest arrives.
-    fn fill(&mut self, number: u64, again: bool) {
+    fn fill(&mut self, number: u64, way: Way) {
         let index = self.missing.partition_point(|missing| missing.number < number);
         let Some(&found) = self.missing.get(index).filter(|missing| missing.number == number) else { return };
         self.missing.remove(index);
         if found.counts {
-            let count = match (found.is_given_up(), again) {
-                (true, _) => &mut self.counts.late,
-                (false, true) => &mut self.counts.repeated,
-                (false, false) => &mut self.counts.overtaken,
+            let count = match way {
+                _ if found.is_given_up() => &mut self.counts.late,
+                Way::Repeated => &mut self.counts.repeated,
+                Way::Recovered => &mut self.counts.recovered,
+                Way::Alone => &mut self.counts.overtaken,
             };
             *count += 1;
         }
@@ -319,7 +341,8 @@ mod tests {
     }
 
     fn arrive(wanted: &mut Wanted, number: u64, again: bool, millis: u64) {
-        wanted.arrive(Arrived { number, again, rtt_s: 0.04 }, at(millis), &ALL);
+        let way = if again { Way::Repeated } else { Way::Alone };
+        wanted.arrive(Arrived { number, way, rtt_s: 0.04 }, at(millis), &ALL);
     }
 
     #[test]

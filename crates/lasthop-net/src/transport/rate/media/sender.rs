@@ -9,6 +9,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::super::config::RateConfig;
 use super::super::receiver::FeedbackHeader;
+use super::fec::{self, Content, Parity, Protector};
 use super::log::Heard;
 use super::nack::NackHeader;
 use super::{Common, Control, Controller, Fate, HEADER, Outcome, Report, common};
@@ -95,6 +96,8 @@ pub struct MediaSender {
     /// What may be asked for, from the packet with this number on.
     kept: VecDeque<Kept>,
     kept_from: u64,
+    /// What makes parities, if any are made.
+    protector: Option<Box<Protector>>,
     silence: Time,
     heard: Vec<Heard>,
     outcomes: Vec<Outcome>,
@@ -104,9 +107,11 @@ impl MediaSender {
     /// A sender that has not sent yet; `None` if the protocol is not one for media.
     pub(in super::super) fn new(config: &RateConfig) -> Option<MediaSender> {
         let payload = f64::from(config.payload());
+        let common = common(&config.protocol)?;
         Some(MediaSender {
             control: Controller::of(&config.protocol)?,
-            common: common(&config.protocol)?,
+            protector: Protector::new(&common).map(Box::new),
+            common,
             sent: VecDeque::new(),
             first: 0,
             flight: 0,
@@ -146,9 +151,36 @@ impl MediaSender {
         self.flight == 0 || (self.flight as f64) < self.control.window()
     }
 
-    /// Whether something lost shall be sent again.
-    pub(in super::super) fn has_lost(&self) -> bool {
-        !self.again.is_empty()
+    /// Whether something lost shall be sent again, or a parity.
+    pub(in super::super) fn has_repairs(&self) -> bool {
+        !self.again.is_empty() || self.protector.as_ref().is_some_and(|protector| protector.is_ready())
+    }
+
+    /// Takes a parity that is to be sent now, and what it is as a packet.
+    pub(in super::super) fn take_parity(&mut self, now: Time) -> Option<(Parity, Load)> {
+        let parity = self.protector.as_mut()?.take()?;
+        let header = HEADER + fec::HEADER;
+        let load = Load {
+            seq: 0,
+            payload: parity.longest,
+            header,
+            media: parity.base,
+            first_sent: now,
+            again: true,
+        };
+        Some((parity, load))
+    }
+
+    /// When a block of packets ends, full or not.
+    pub(in super::super) fn block_due(&self) -> Time {
+        self.protector.as_ref().map_or(Time::MAX, |protector| protector.due())
+    }
+
+    /// It is time for that.
+    pub(in super::super) fn end_block(&mut self, now: Time) {
+        if let Some(protector) = &mut self.protector {
+            protector.on_timer(now);
+        }
     }
 
     /// Takes what is to be sent again now. What can no longer arrive in time is given up.
@@ -226,8 +258,14 @@ impl MediaSender {
         // What is repeated takes room from what is new.
         let payload = if load.again { 0 } else { load.payload };
         self.payload_share += GAIN / 8.0 * (f64::from(payload) / f64::from(bytes) - self.payload_share);
-        if self.common.nack && !load.again {
-            self.keep(load, now);
+        if !load.again {
+            if self.common.repairs() {
+                self.keep(load, now);
+            }
+            if let Some(protector) = &mut self.protector {
+                let content = Content { seq: load.seq, payload: load.payload, sent: load.first_sent.0 };
+                protector.on_sent(load.media, content, now);
+            }
         }
         self.sent.push_back(Sent { at: now, load, state: State::Waiting });
         self.flight += u64::from(bytes);
@@ -255,6 +293,9 @@ impl MediaSender {
         self.sent.clear();
         self.again.clear();
         self.kept.clear();
+        if let Some(protector) = &mut self.protector {
+            protector.clear();
+        }
         // Until the next packet leaves.
         self.silence = Time::MAX;
         self.control.on_silence(now)
@@ -316,8 +357,11 @@ impl MediaSender {
         let bytes = load.bytes();
         self.flight -= u64::from(bytes);
         self.outcomes.push(Outcome { number: told.number, sent, bytes, fate });
-        // Where the receiver asks for what it misses, it also says when the picture is not whole.
-        if fate != Fate::Lost || self.common.nack {
+        if let Some(protector) = &mut self.protector {
+            protector.on_outcome(fate == Fate::Lost);
+        }
+        // Where repairs may come, the receiver says when the picture is not whole.
+        if fate != Fate::Lost || self.common.repairs() {
             return;
         }
         if self.in_time(&load, now) {
@@ -346,7 +390,8 @@ impl MediaSender {
 
     /// What the encoder shall do while `waiting` bytes wait.
     pub(in super::super) fn demand(&self, waiting: u64) -> Demand {
-        let repairs: u64 = self.again.iter().map(|load| u64::from(load.payload)).sum();
+        let repeats: u64 = self.again.iter().map(|load| u64::from(load.payload)).sum();
+        let repairs = repeats + self.protector.as_ref().map_or(0, |protector| protector.waiting());
         let rate = self.control.encoder_rate(waiting) * self.payload_share;
         Demand { rate: Some(rate), waiting: waiting + repairs, lost: self.lost }
     }
@@ -423,7 +468,7 @@ mod tests {
         let mut sender = sender();
         sender.common.resend_within_s = 0.2;
         report(&mut sender, &Line(vec![(0, Some(50)), (1, None), (2, Some(70))]), 2, 3);
-        assert_eq!((sender.has_lost(), sender.lost), (true, None));
+        assert_eq!((sender.has_repairs(), sender.lost), (true, None));
         let again = sender.take_lost(at(150)).unwrap();
         assert_eq!((again.media, again.seq, again.first_sent), (1, 1200, at(10)));
         sender.on_sent(again, at(150));
@@ -432,7 +477,7 @@ mod tests {
         let packet = Packet { echo: at(151), stamp: at(260), ..Packet::default() };
         let feedback = FeedbackHeader { highest: 6, count: 4, ..FeedbackHeader::default() };
         sender.on_report(&packet, &feedback, at(310), &line);
-        assert_eq!((sender.has_lost(), sender.lost), (false, Some(at(10))));
+        assert_eq!((sender.has_repairs(), sender.lost), (false, Some(at(10))));
     }
 
     /// A pause of the application is no silence of the receiver.
