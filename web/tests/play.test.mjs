@@ -226,6 +226,15 @@ test("packets are on the path where time runs slowly, and flows of light where i
   });
 });
 
+test("collisions are among the packets of the path, but where many stations make them take long", async () => {
+  for (const [name, has] of [["hidden-terminals", 1], ["stadium", 0]]) {
+    await play(`#scenario=${name}&senders=as written&seeds=1&speed=0.01&at=8`, {}, async (page) => {
+      await page.waitForFunction(() => Number(document.querySelector(".path canvas").dataset.packets) > 0, null, { timeout: 60_000 });
+      assert.equal(await page.locator(".path .legend").getByText("a frame met another").count(), has, name);
+    });
+  }
+});
+
 test("names of the ends stand beside a crowd of nodes, not on it", async () => {
   await play("#scenario=lossy-last-hop&seeds=1", { viewport: { width: 1100, height: 720 } }, async (page) => {
     await page.evaluate(() => {
