@@ -21,6 +21,7 @@ from lasthop.places import (
     TABLE_FORMATS,
     capture_file,
     is_table,
+    qlog_file,
     reserved,
 )
 from lasthop.seals import FILES_KEY, digest_of, sealed
@@ -103,7 +104,8 @@ def save_runs(
     """Write result.json, the tables in the format chosen, and the captures of each seed.
 
     A folder that holds results is refused but for `force`; with `held` the caller has it reserved. Anything
-    in `more` becomes a further key of result.json. `with_qlog` writes a file for each flow of TCP as well.
+    in `more` becomes a further key of result.json. `with_qlog` writes a file for each flow of TCP, and of
+    stacks with a log, as well.
     """
     check_format(table_format)
     path = Path(folder)
@@ -124,7 +126,7 @@ def save_runs(
                 with made.file(capture_file(place, run.seed if len(runs) > 1 else None)) as temporary:
                     run.write_pcapng(temporary, place)
             for flow in qlog.flows_of(run) if with_qlog else ():
-                with made.file(qlog.file_name(flow, run.seed if len(runs) > 1 else None)) as temporary:
+                with made.file(qlog_file(flow, run.seed if len(runs) > 1 else None)) as temporary:
                     qlog.write(run, temporary, flow)
         made.describe(RESULT, runs.to_dict() | dict(more or {}))
 

@@ -79,6 +79,26 @@ def captures_in(folder: Path, seed: int) -> dict[str, Path]:
     return found
 
 
+def qlog_file(flow: str, seed: int | None = None) -> str:
+    """Return the name of the file with the qlog of a flow; `seed` where several are in a folder.
+
+    Examples
+    --------
+    >>> qlog_file("a/b"), qlog_file("left", 7)
+    ('qlog-of-a%2Fb.sqlog', 'qlog-7-of-left.sqlog')
+    """
+    return f"qlog{'' if seed is None else f'-{seed}'}-of-{quote(flow, safe='')}.sqlog"
+
+
+def qlogs_in(folder: Path, seed: int) -> dict[str, Path]:
+    """Return the qlogs of a seed in a folder: flow -> file."""
+    found: dict[str, Path] = {}
+    for start in (f"qlog-{seed}-of-", "qlog-of-"):
+        for path in sorted(folder.glob(f"{start}*.sqlog")):
+            found.setdefault(unquote(path.stem.removeprefix(start)), path)
+    return found
+
+
 def not_captured(at: str, known: Sequence[str]) -> ArgumentError:
     """Return the error of a run that was captured elsewhere."""
     there = ", ".join(repr(place) for place in known)

@@ -1,8 +1,9 @@
-"""A flow of TCP as qlog (draft-ietf-quic-qlog-main-schema-05, version 0.3): what qvis and its like open.
+"""A flow as qlog (draft-ietf-quic-qlog-main-schema-05, version 0.3): what qvis and its like open.
 
-Made from the packet trace of a run, as `lasthop.results.Run.write_qlog` and ``lasthop run --qlog`` ask for
-it. Events are those of the sender. qlog numbers packets and TCP numbers bytes: here every transmission has a
-number of its own, in the order in which they left, as QUIC does it, and a frame says which bytes it carries.
+Of TCP it is made from the packet trace of a run, as `lasthop.results.Run.write_qlog` and ``lasthop run
+--qlog`` ask for it. Events are those of the sender. qlog numbers packets and TCP numbers bytes: here every
+transmission has a number of its own, in the order in which they left, as QUIC does it, and a frame says which
+bytes it carries. A real stack of QUIC writes its own, which is handed on as it is.
 """
 
 from __future__ import annotations
@@ -28,25 +29,12 @@ RECEIVED = ("syn-ack", "ack", "fin-ack", "probe-answer")
 NS_PER_MS = 1e6
 
 
-def file_name(flow: str, seed: int | None = None) -> str:
-    """Return the name of the file with the qlog of a flow; `seed` where several are in a folder.
-
-    Examples
-    --------
-    >>> file_name("a/b"), file_name("left", 7)
-    ('qlog-of-a%2Fb.sqlog', 'qlog-7-of-left.sqlog')
-    """
-    from urllib.parse import quote
-
-    return f"qlog{'' if seed is None else f'-{seed}'}-of-{quote(flow, safe='')}.sqlog"
-
-
 def flows_of(run: Run) -> list[str]:
-    """Return the flows that can be written: those of TCP that have sent something."""
+    """Return the flows that can be written: of TCP what has sent something, of stacks what has a log."""
     import polars as pl
 
     kinds = run.hops.filter(pl.col("kind") == "data")
-    there = set(kinds["flow"].unique())
+    there = {*kinds["flow"].unique(), *run.logged}
     return [name for name in run.flows["name"] if name in there]
 
 
@@ -55,10 +43,19 @@ def write(run: Run, path: Path, flow: str | None = None) -> None:
     known = flows_of(run)
     chosen = (known[0] if len(known) == 1 else None) if flow is None else flow
     if not known:
-        raise ArgumentError("no flow of this run sends TCP: only TCP can be written")
+        raise ArgumentError(
+            "no flow of this run sends TCP, or kept the log of a stack that writes one, such as quinn"
+        )
     if chosen is None or chosen not in known:
-        wrong = "several flows could be meant" if flow is None else f"no flow {flow!r} sends TCP"
+        wrong = (
+            "several flows could be meant"
+            if flow is None
+            else f"no flow {flow!r} sends TCP or kept the log of its stack"
+        )
         raise ArgumentError(f"{wrong}: name one of {', '.join(map(repr, known[:12]))}")
+    if chosen in run.logged:
+        run.write_log(path, chosen)
+        return
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record in records(run, chosen):
             file.write(f"{RECORD}{json.dumps(record, separators=(',', ':'))}\n")

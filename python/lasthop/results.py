@@ -51,6 +51,12 @@ class TableSource(Protocol):
     def write_pcapng(self, path: Path, at: str) -> None:
         """Write what was captured at a place."""
 
+    def logged(self) -> list[str]:
+        """Return the flows of which the run carries a log that needs no making."""
+
+    def write_log(self, path: Path, flow: str) -> None:
+        """Write the log of one of them."""
+
 
 class NativeTables:
     """The tables of a run that was made in this process.
@@ -96,6 +102,15 @@ class NativeTables:
                 self._native.write_pcapng(path, at)
             except ValueError as error:
                 raise ArgumentError(str(error)) from None
+
+    def logged(self) -> list[str]:
+        """Return the flows whose real stacks wrote a log."""
+        return [] if self._native is None else self._native.logged()
+
+    def write_log(self, path: Path, flow: str) -> None:
+        """Write the log of one of them."""
+        if self._native is not None:
+            self._native.write_log(path, flow)
 
 
 class Run(OverTime):
@@ -218,6 +233,15 @@ class Run(OverTime):
         return self._known[name]
 
     @property
+    def logged(self) -> list[str]:
+        """The flows of which the run carries a qlog that is not made from the trace."""
+        return self._tables.logged()
+
+    def write_log(self, path: Path, flow: str) -> None:
+        """Write the qlog of one of `logged` as it is there."""
+        self._tables.write_log(path, flow)
+
+    @property
     def captured_at(self) -> list[str]:
         """The places whose captures are saved with the run."""
         return self._tables.captured_at()
@@ -244,7 +268,9 @@ class Run(OverTime):
             self._tables.write_pcapng(temporary, self.captured_at[0] if at is None else at)
 
     def write_qlog(self, path: str | Path, flow: str | None = None) -> None:
-        """Write what the sender of a flow of TCP did as qlog, which qvis opens. Needs ``trace=True``.
+        """Write what the sender of a flow did as qlog, which qvis opens. Needs ``trace=True``.
+
+        Of TCP it is made from the trace; over a real stack that writes one, it is the stack's own.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from lasthop import unfinished
 from lasthop._native import ArrowTable
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.files import reason_of
-from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, captures_in, not_captured
+from lasthop.places import COMPARISON, RESULT, TABLE_FORMATS, captures_in, not_captured, qlogs_in
 from lasthop.results import Run, Runs
 from lasthop.seals import FILES_KEY, SMALL, DamagedError, Seals, read_sealed, warn_unchecked
 from lasthop.shape import check_record, check_shape
@@ -165,6 +165,16 @@ class SavedTables:
             raise not_captured(at, list(captures))
         _check(self._seals, captures[at])
         shutil.copyfile(captures[at], path)
+
+    def logged(self) -> list[str]:
+        """Return the flows of this seed whose qlog was saved."""
+        return list(qlogs_in(self._folder, self._seed))
+
+    def write_log(self, path: Path, flow: str) -> None:
+        """Copy the qlog of one of them."""
+        file = qlogs_in(self._folder, self._seed)[flow]
+        _check(self._seals, file)
+        shutil.copyfile(file, path)
 
 
 def _has_table(folder: Path, name: str, seals: Seals) -> bool:

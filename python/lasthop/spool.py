@@ -48,6 +48,10 @@ class Spool:
         path = self.folder / f"{table}.parquet"
         return path if path.exists() else None
 
+    def log(self, number: int) -> Path:
+        """Return the file with the log that the stack of a flow wrote, if it did; flows are numbered."""
+        return self.folder / f"log-{number}"
+
 
 def _remove(folder: Path, held: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
@@ -99,3 +103,12 @@ class SpooledTables:
         if name is None:
             raise not_captured(at, self.captured_at())
         shutil.copyfile(self._spool.folder / name, path)
+
+    def logged(self) -> list[str]:
+        """Return the flows whose real stacks wrote a log."""
+        names = self._summaries["flows"]["name"]
+        return [name for number, name in enumerate(names) if self._spool.log(number).exists()]
+
+    def write_log(self, path: Path, flow: str) -> None:
+        """Copy the log of one of them."""
+        shutil.copyfile(self._spool.log(self._summaries["flows"]["name"].index(flow)), path)

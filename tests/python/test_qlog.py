@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import lasthop as lh
-from lasthop.qlog import file_name, flows_of
+from lasthop.places import qlog_file
+from lasthop.qlog import flows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +127,7 @@ def test_the_command_writes_one_for_each_flow(command: Callable[..., Result], tm
     scenario.write_text(json.dumps(two))
     out = tmp_path / "out"
     assert command("run", scenario, "--qlog", "--out", out, "--seeds", "1-2").exit_code == 0
-    names = [file_name(flow, seed) for seed in (1, 2) for flow in ("down", "a/b")]
+    names = [qlog_file(flow, seed) for seed in (1, 2) for flow in ("down", "a/b")]
     assert sorted(path.name for path in out.glob("*.sqlog")) == sorted(names)
     assert len(records_of(out / "qlog-2-of-a%2Fb.sqlog")) > 100
     # From the folder again, and a run without them in its place.
@@ -141,7 +142,7 @@ def test_mistakes_are_answered(run: lh.Run, refused: Callable[..., str], tmp_pat
     scenario = tmp_path / "lossy.json"
     scenario.write_text(json.dumps(LOSSY))
     assert refused("run", scenario, "--qlog") == ("error: --qlog writes files: say where with --out DIR\n")
-    with pytest.raises(lh.ArgumentError, match="no flow 'up' sends TCP: name one of 'down'"):
+    with pytest.raises(lh.ArgumentError, match="no flow 'up' sends TCP or kept the log of its stack: name"):
         run.write_qlog(tmp_path / "up.sqlog", "up")
     with pytest.raises(lh.ArgumentError, match="run it with --trace"):
         lh.run(LOSSY | {"duration": "1 s"}).write_qlog(tmp_path / "none.sqlog")

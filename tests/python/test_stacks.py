@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import lasthop as lh
 from lasthop import _native
 from lasthop.comparison import transport_overrides
+from lasthop.places import qlog_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +67,34 @@ def test_compare_runs_a_stack(command: Callable[..., Result], scenario_file: Pat
     done = command("compare", scenario_file, "--transport", "quinn:cubic,cubic", "--seeds", "1-3", "--json")
     assert done.exit_code == 0, done.output
     assert "quinn:cubic" in done.stdout
+
+
+@with_stacks
+def test_the_log_of_a_stack_comes_out_as_that_of_tcp(
+    command: Callable[..., Result], scenario_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ("run", scenario_file, "--set", QUIC, "--out", out)
+    assert command(*words, "--qlog").exit_code == 0
+    files = [qlog_file(flow) for flow in ("left", "right")]
+    assert sorted(path.name for path in out.glob("*.sqlog")) == files
+    records = [json.loads(part) for part in (out / files[0]).read_text().split("\x1e")[1:]]
+    assert records[0]["title"] == "left (quinn:bbr), seed 1"
+    saved = lh.load_runs(out)[0]
+    sent = [one for one in records if one.get("name") == "transport:packet_sent"]
+    assert sum(one["data"]["raw"]["length"] for one in sent) > 1000 * saved.flows["packets_sent"][0]
+    saved.write_qlog(tmp_path / "saved.sqlog", "left")
+    run = lh.run(saved.scenario, seed=saved.seed, trace=True)
+    run.write_qlog(tmp_path / "memory.sqlog", "left")
+    for again in ("saved", "memory"):
+        assert (tmp_path / f"{again}.sqlog").read_bytes() == (out / files[0]).read_bytes()
+    # Of a trace without --qlog there is the log of TCP, and none of a stack.
+    assert command(*words, "--trace", "--force").exit_code == 0
+    traced = lh.load_runs(out)[0]
+    traced.write_qlog(tmp_path / "right.sqlog", "right")
+    with pytest.raises(lh.ArgumentError, match="no flow 'left' sends TCP or kept the log of its stack"):
+        traced.write_qlog(tmp_path / "none.sqlog", "left")
+    assert not (tmp_path / "none.sqlog").exists()
 
 
 class Gentle(lh.Sender):

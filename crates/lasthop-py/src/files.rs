@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lasthop_core::time::Span;
 use lasthop_sim::capture;
+use lasthop_sim::json::text;
 use lasthop_sim::link_trace::{LinkTrace as Read, Target};
 use lasthop_sim::scenario::Way;
 use pyo3::exceptions::PyValueError;
@@ -22,7 +23,7 @@ pub(crate) struct LinkTrace {
 impl LinkTrace {
     /// What the file says, as JSON.
     fn summary(&self) -> String {
-        self.read.summary().to_string()
+        text(self.read.summary())
     }
 
     /// Mean rates in bit/s of intervals of `width_s`; `None` without rates, or with too many intervals.
@@ -68,5 +69,5 @@ pub(crate) fn read_capture(py: Python<'_>, path: PathBuf, only: Option<String>) 
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (figures, scenario) = (capture::said::figures(&found), capture::said::scenario(&found, &name));
-    Ok(json!({ "found": found, "figures": figures, "scenario": scenario }).to_string())
+    Ok(text(json!({ "found": found, "figures": figures, "scenario": scenario })))
 }

@@ -36,6 +36,7 @@ use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_net::world::{Evaluation, World};
 use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
+use lasthop_sim::json;
 use lasthop_sim::pcapng::{self, Vantage};
 #[cfg(not(feature = "stacks"))]
 use lasthop_sim::run as stacks;
@@ -239,7 +240,7 @@ impl Plan {
 
     /// What the way of each flow is made of, as JSON; null for flows that are not TCP.
     fn ways(&self) -> String {
-        json!(lasthop_sim::way::ways(self.scenario.plan())).to_string()
+        json::text(json!(lasthop_sim::way::ways(self.scenario.plan())))
     }
 
     /// Refuses a place at which nothing can be captured.
@@ -337,6 +338,28 @@ impl RunResult {
     fn table(&self, name: &str) -> PyResult<Option<arrow::ArrowTable>> {
         let plan = self.plan.get().scenario.plan();
         tables::table(name, plan, &self.summary, self.recorded.as_ref())
+    }
+
+    /// The flows whose real stacks wrote a log that it keeps.
+    fn logged(&self) -> Vec<&str> {
+        let kept = self.recorded.iter().flat_map(|(_, recorded)| &recorded.logs);
+        let places: BTreeSet<u32> = kept.map(|(flow, _)| *flow).collect();
+        let flows = &self.plan.get().scenario.plan().flows;
+        places.into_iter().map(|flow| flows[flow as usize].name.as_str()).collect()
+    }
+
+    /// Writes the log of one of them.
+    #[expect(clippy::needless_pass_by_value, reason = "a path from Python arrives as one of its own")]
+    fn write_log(&self, py: Python<'_>, path: PathBuf, flow: &str) -> PyResult<()> {
+        let flows = &self.plan.get().scenario.plan().flows;
+        let kept = self.recorded.iter().flat_map(|(_, recorded)| &recorded.logs);
+        let parts = kept.filter(|(of, _)| flows[*of as usize].name == flow).map(|(_, part)| part);
+        let parts: Vec<_> = parts.collect();
+        py.detach(|| {
+            let mut file = File::create(&path)?;
+            parts.iter().try_for_each(|part| file.write_all(part))
+        })
+        .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
     }
 
     /// Writes the trace as a pcapng file: what passes at the node or link called `at`, at the `senders` or on all
@@ -446,12 +469,11 @@ fn helpers() -> String {
 #[pyfunction(name = "columns")]
 fn declared_columns() -> String {
     let causes = Cause::NAMES.iter().zip(Cause::HELP);
-    json!({
+    json::text(json!({
         "columns": columns::all(),
         "causes": causes.map(|(name, help)| json!({ "name": name, "help": help })).collect::<Vec<_>>(),
         "on_demand": columns::tables::ON_DEMAND.iter().copied().collect::<BTreeMap<_, _>>(),
-    })
-    .to_string()
+    }))
 }
 
 /// Presets, controllers and recovery engines with their parameters, as JSON text.
@@ -515,7 +537,7 @@ fn transports() -> String {
             })
         })
     });
-    json!(
+    json::text(json!(
         presets
             .chain([udp])
             .chain(rates)
@@ -523,8 +545,7 @@ fn transports() -> String {
             .chain(controllers)
             .chain(recoveries)
             .collect::<Vec<_>>()
-    )
-    .to_string()
+    ))
 }
 
 /// Runs a plan; the GIL is released meanwhile. What it records is kept in memory, or written into files in the folder

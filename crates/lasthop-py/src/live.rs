@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::trace::{Recorded, Recording};
+use lasthop_sim::json;
 use lasthop_sim::script::{Outcome, Script, Situation, play};
 use lasthop_sim::summary::Summary;
 use pyo3::prelude::*;
@@ -73,7 +74,7 @@ pub(crate) fn run_script(py: Python<'_>, text: &str, name: &str, kernel: bool) -
     })?;
     let mut told = about(&script);
     Outcome::tell(outcome.as_ref(), &mut told);
-    Ok(told.to_string())
+    Ok(json::text(told))
 }
 
 /// Reads a script without running it; returns what its head says, as JSON text.
@@ -81,7 +82,7 @@ pub(crate) fn run_script(py: Python<'_>, text: &str, name: &str, kernel: bool) -
 pub(crate) fn check_script(text: &str, name: &str) -> PyResult<String> {
     let script =
         Script::read(text, name).map_err(|error| crate::ScenarioError::new_err(error.to_string()))?;
-    Ok(about(&script).to_string())
+    Ok(json::text(about(&script)))
 }
 
 /// What the head of a script says of it.
@@ -210,7 +211,7 @@ fn run(
             other => run_error(&other),
         }
     })?;
-    let text = done.to_json().map_err(|error| RunError::new_err(error.to_string()))?.to_string();
+    let text = json::text(done.to_json().map_err(|error| RunError::new_err(error.to_string()))?);
     let Emulated { summary, plan, recorded, .. } = done;
     Ok((text, summary, plan, recorded))
 }
@@ -388,16 +389,17 @@ mod steering {
             return Err(failure);
         }
         let (done, status) = done?;
-        super::text_of(&serde_json::json!({ "done": done, "program_status": status }))
+        Ok(lasthop_sim::json::text(serde_json::json!({ "done": done, "program_status": status })))
     }
 
     pub(super) fn twins() -> PyResult<String> {
-        super::text_of(&serde_json::json!(twin::twins()))
+        let all = serde_json::to_value(twin::twins());
+        all.map(lasthop_sim::json::text).map_err(|error| RunError::new_err(error.to_string()))
     }
 
     pub(super) fn sessions() -> PyResult<String> {
         let found = steer::sessions().map_err(|error| refused(&error))?;
-        super::text_of(&serde_json::json!(found))
+        Ok(lasthop_sim::json::text(serde_json::json!(found)))
     }
 
     pub(super) fn clean() -> PyResult<Vec<String>> {
@@ -455,11 +457,6 @@ mod steering {
     pub(super) fn place(_: &[String]) -> PyResult<&'static str> {
         without()
     }
-}
-
-#[cfg(all(feature = "live", target_os = "linux"))]
-fn text_of(told: &serde_json::Value) -> PyResult<String> {
-    serde_json::to_string(told).map_err(|error| RunError::new_err(error.to_string()))
 }
 
 /// What a build says that cannot.

@@ -5,8 +5,8 @@
 //! not reach its end, and puts the tables of finished runs together with [`join_tables`].
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ pub(crate) struct Spool<'a> {
     trace: Option<Trace>,
     captures: Vec<Capture<'a, BufWriter<File>>>,
     air: Vec<AirCapture<'a, BufWriter<File>>>,
+    folder: &'a Path,
 }
 
 /// What a run shall write.
@@ -90,11 +91,11 @@ struct Trace {
 
 impl<'a> Spool<'a> {
     /// Starts the files of a run in `folder`.
-    pub(crate) fn new(folder: &Path, plan: &'a Plan, wanted: &Wanted<'_>) -> io::Result<Spool<'a>> {
+    pub(crate) fn new(folder: &'a Path, plan: &'a Plan, wanted: &Wanted<'_>) -> io::Result<Spool<'a>> {
         let seed = wanted.seed;
         let names = tables::direction_names(plan);
-        let mut spool =
-            Spool { plan, names, series: None, trace: None, captures: Vec::new(), air: Vec::new() };
+        let (captures, air) = (Vec::new(), Vec::new());
+        let mut spool = Spool { plan, names, series: None, trace: None, captures, air, folder };
         if wanted.series {
             let flows = Table::new(folder, "flow_series", seed)?;
             let links = Table::new(folder, "link_series", seed)?;
@@ -193,6 +194,17 @@ impl Sink for Spool<'_> {
         }
         let Some(Trace { frames: Some(frames), .. }) = &mut self.trace else { return Ok(()) };
         frames.add(*record, |rows| tables::frame_table(self.plan, rows))
+    }
+
+    fn keeps_logs(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn log(&mut self, flow: u32, part: &[u8]) -> io::Result<()> {
+        // Thousands of flows may have one: more than a process may have files open.
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(self.folder.join(format!("log-{flow}")))?;
+        file.write_all(part)
     }
 }
 

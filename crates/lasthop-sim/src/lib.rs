@@ -13,6 +13,7 @@ pub mod capture;
 pub mod columns;
 pub mod datagrams;
 mod draws;
+pub mod json;
 pub mod link_trace;
 pub mod pcapng;
 mod repair;

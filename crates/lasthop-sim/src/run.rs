@@ -3,6 +3,7 @@
 //! `lasthop-py` calls [`run`], which keeps what it records, or [`run_into`], which hands it to a sink meanwhile, on as
 //! many threads as it likes; a run shares nothing but its [`Progress`].
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 #[cfg(not(target_family = "wasm"))]
@@ -283,6 +284,12 @@ impl<'a> Within<'a> {
             return Err(RunError::Interrupted { reached, duration });
         }
         let handed_over = world.hand_over(sink);
-        handed_over.map_err(|error| RunError::Recording { reason: error.to_string(), reached, duration })
+        handed_over.map_err(|error| self.unwritten(world, &error))
+    }
+
+    /// The error of a run whose records the sink could not take.
+    pub fn unwritten(&self, world: &World, error: &io::Error) -> RunError {
+        let reached = Span(world.standing().now.0);
+        RunError::Recording { reason: error.to_string(), reached, duration: self.plan.duration }
     }
 }

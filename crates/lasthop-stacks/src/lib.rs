@@ -33,6 +33,7 @@ pub mod controller;
 mod end;
 mod entropy;
 pub mod judge;
+mod log;
 pub mod quinn;
 #[cfg(unix)]
 pub mod real;
@@ -42,5 +43,6 @@ pub mod smoltcp;
 mod stack;
 
 pub use end::{Ends, Failure, Reason};
+pub use log::Log;
 pub use run::{Connection, EndId, Run, Seen};
 pub use stack::{Carried, Report, Stack};

@@ -10,13 +10,13 @@ use lasthop::{Clock, Ecn, Span, Stream, Time};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TimeSource,
-    TransportConfig, VarInt, congestion,
+    EcnCodepoint, Endpoint, EndpointConfig, Event, QlogConfig, ServerConfig, StreamEvent, StreamId,
+    TimeSource, TransportConfig, VarInt, congestion,
 };
 
 use crate::controller::Ours;
 use crate::judge::wire::Secrets;
-use crate::{Carried, Ends, Report, Stack, certificate, entropy};
+use crate::{Carried, Ends, Log, Report, Stack, certificate, entropy};
 
 /// Windows that limit nothing up to 1 Gbit/s and 100 ms, in bytes: of a stream, and of a connection.
 const STREAM_WINDOW: u32 = 16 << 20;
@@ -120,6 +120,8 @@ pub struct Settings {
     pub measured: bool,
     /// Where the secrets of its TLS are told, if somewhere.
     pub secrets: Option<Secrets>,
+    /// Where the end that opens the connection writes what it does, if somewhere.
+    pub log: Option<Log>,
 }
 
 /// Connection ids from the run's stream.
@@ -149,6 +151,38 @@ impl TimeSource for entropy::FixedDay {
 
 /// Both ends of a connection, for [`crate::Run::connect`].
 pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dyn Stack>) {
+    let transport = Arc::new(transport(settings));
+    let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
+    let (mut client, server) = configurations(&mut receiver, &transport, settings);
+    let server = Arc::new(server);
+    let clock = Clock::new();
+    let open = |client: &ClientConfig, entropies: (Stream, Stream), bytes| {
+        let lengths = if settings.answers { (None, Some(bytes)) } else { (Some(bytes), None) };
+        open(clock, (client.clone(), server.clone()), (ends, entropies), lengths)
+    };
+    if settings.early_data {
+        // They have met before the run: what the one keeps of it stands in the configurations.
+        let (mut one, mut other) = open(&client, (sender.branch(), receiver.branch()), 0);
+        meet(&mut one, &mut other, ends.at);
+    }
+    if let Some(log) = &settings.log {
+        client.transport_config(Arc::new(logged(settings, log, clock)));
+    }
+    let bytes = if settings.timed { 0 } else { settings.bytes.unwrap_or(u64::MAX) };
+    let (mut one, mut other) = open(&client, (sender, receiver), bytes);
+    for end in [&mut one, &mut other] {
+        end.more = settings.timed;
+        end.messages = settings.datagrams.then(Messages::default);
+        end.ranges = settings.measured.then(Ranges::default);
+    }
+    if settings.datagrams {
+        one.stream = None;
+    }
+    (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
+}
+
+/// What both ends are told of transport.
+fn transport(settings: &Settings) -> TransportConfig {
     let mut transport = TransportConfig::default();
     settings.congestion.choose(&mut transport);
     transport
@@ -161,31 +195,19 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
     if settings.datagrams {
         transport.datagram_send_buffer_size(HANDED_OVER);
     }
-    let transport = Arc::new(transport);
-    let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
-    let (client, server) = configurations(&mut receiver, &transport, settings);
-    let server = Arc::new(server);
-    let clock = Clock::new();
-    let open = |entropies: (Stream, Stream), bytes| {
-        let lengths = if settings.answers { (None, Some(bytes)) } else { (Some(bytes), None) };
-        open(clock, (client.clone(), server.clone()), (ends, entropies), lengths)
-    };
-    if settings.early_data {
-        // They have met before the run: what the one keeps of it stands in the configurations.
-        let (mut one, mut other) = open((sender.branch(), receiver.branch()), 0);
-        meet(&mut one, &mut other, ends.at);
-    }
-    let bytes = if settings.timed { 0 } else { settings.bytes.unwrap_or(u64::MAX) };
-    let (mut one, mut other) = open((sender, receiver), bytes);
-    for end in [&mut one, &mut other] {
-        end.more = settings.timed;
-        end.messages = settings.datagrams.then(Messages::default);
-        end.ranges = settings.measured.then(Ranges::default);
-    }
-    if settings.datagrams {
-        one.stream = None;
-    }
-    (format!("quinn {}", settings.congestion.name()), Box::new(one), Box::new(other))
+    transport
+}
+
+/// The same for an end that writes a log, whose times are those of the run.
+fn logged(settings: &Settings, log: &Log, clock: Clock) -> TransportConfig {
+    let mut qlog = QlogConfig::default();
+    qlog.writer(Box::new(log.clone()))
+        .title(Some(log.title.clone()))
+        .description(Some(log.description.clone()))
+        .start_time(clock.instant(Time::ZERO));
+    let mut transport = transport(settings);
+    transport.qlog_stream(qlog.into_stream());
+    transport
 }
 
 /// Both ends of a transfer; one of them has what it hands over.

@@ -86,7 +86,7 @@ pub fn carry(order: &Order<'_>, socket: &UdpSocket) -> Result<Carried, RealError
     let wire = Wire::new(socket, order.peer)?;
     std::thread::sleep(Duration::from_nanos(begins.0.saturating_sub(wire.now().0)));
     let ends = scenario::ends(plan, index, seed, begins);
-    let (name, sender, receiver) = scenario::pair(flow, world.length_of(index), &ends)
+    let (name, sender, receiver) = scenario::pair(flow, world.length_of(index), &ends, None)
         .map_err(|reason| RealError::Flow { flow: flow.name.clone(), reason })?;
     let (addresses, stack) = if order.is_sender {
         ((ends.sender, ends.receiver), sender)

@@ -12,7 +12,7 @@ use lasthop::{Ecn, Stream, Time};
 use lasthop_core::packet::{Kind, NONE, Note, Packet};
 use lasthop_core::time::Span;
 use lasthop_net::measure::{Durations, Window};
-use lasthop_net::plan::{FlowPlan, Plan};
+use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::routing::Routes;
 use lasthop_net::trace::{Recorded, Recording, Sink};
 use lasthop_net::traffic::video::Packing;
@@ -27,7 +27,7 @@ use lasthop_sim::summary::Summary;
 
 use crate::controller::Ours;
 use crate::end::{End, LONGEST};
-use crate::{Carried, Ends, Failure, Stack, quinn, smoltcp};
+use crate::{Carried, Ends, Failure, Log, Stack, quinn, smoltcp};
 
 /// Ports of receivers, and of the sender of the flow with the number 0.
 const RECEIVER_PORT: u16 = 443;
@@ -64,16 +64,31 @@ pub fn run_into(
     world.track_tickets();
     let set_up = within.elapsed();
     let mut driver = Driver::new(plan, seed, &mut world);
-    driver.run(&mut world, |world| within.check(world, sink))?;
+    let logs = if recording.trace && sink.keeps_logs() { driver.log() } else { Vec::new() };
+    let mut check = |world: &mut World| {
+        for (flow, log) in &logs {
+            let part = log.take();
+            if !part.is_empty() {
+                sink.log(*flow, &part).map_err(|error| within.unwritten(world, &error))?;
+            }
+        }
+        within.check(world, sink)
+    };
+    driver.run(&mut world, &mut check)?;
     driver.tell_calls(&mut world);
     world.finish();
-    within.check(&mut world, sink)?;
+    check(&mut world)?;
     let summary = Summary::new(plan, seed, &world, set_up, within.elapsed());
     Ok(Run { summary, world, recorded: Recorded::default() })
 }
 
 /// The stacks of both ends of a flow; an error names what is not there.
-pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<Pair, String> {
+pub(crate) fn pair(
+    flow: &FlowPlan,
+    bytes: Option<u64>,
+    ends: &Ends,
+    log: Option<&Log>,
+) -> Result<Pair, String> {
     let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
     let (timed, measured) =
         (is_timed(flow), flow.realtime.is_some() || flow.traffic.offered().codec().is_some());
@@ -91,6 +106,7 @@ pub(crate) fn pair(flow: &FlowPlan, bytes: Option<u64>, ends: &Ends) -> Result<P
                 timed,
                 datagrams,
                 measured,
+                log: log.cloned(),
                 ..quinn::Settings::default()
             };
             Ok(quinn::pair(&settings, ends))
@@ -153,6 +169,8 @@ struct Flow {
     /// It has real-time metrics.
     is_realtime: bool,
     call: Option<Call>,
+    /// Where its sender's stack writes what it does, if somewhere.
+    log: Option<Log>,
     stopped: bool,
     /// It was stopped in the midst of its work.
     withdrawn: bool,
@@ -217,7 +235,7 @@ impl<'a> Driver<'a> {
             acts.insert((start, Act::Start, flows.len()));
             acts.extend(flow.stop.map(|stop| (stop, Act::Stop, flows.len())));
             let header = match &flow.transport {
-                lasthop_net::plan::Transport::Outside(config) => config.header,
+                Transport::Outside(config) => config.header,
                 _ => 0,
             };
             let mtu = mtu(plan, flow, &mut routes);
@@ -239,6 +257,7 @@ impl<'a> Driver<'a> {
                     .then(|| Source::new(&flow.traffic, Packing::of(&flow.transport), stream)),
                 is_realtime: flow.realtime.is_some(),
                 call,
+                log: None,
                 stopped: false,
                 withdrawn: false,
             });
@@ -257,6 +276,21 @@ impl<'a> Driver<'a> {
             arrived: Vec::with_capacity(2048),
             ranges: Vec::new(),
         }
+    }
+
+    /// From now on the stack of every flow writes a log, if it can: the flow, and its log.
+    fn log(&mut self) -> Vec<(u32, Log)> {
+        let (plan, seed) = (self.plan, self.seed);
+        let logged = self.flows.iter_mut().filter_map(|flow| {
+            let FlowPlan { name, transport: Transport::Outside(config), .. } = &plan.flows[flow.index] else {
+                return None;
+            };
+            let title = format!("{name} ({}), seed {seed}", config.name);
+            let version = env!("CARGO_PKG_VERSION");
+            let log = Log::new(title, format!("The sender's own log in simulated time, lasthop {version}"));
+            Some((flow.index as u32, flow.log.insert(log).clone()))
+        });
+        logged.collect()
     }
 
     /// Runs to the end. `go_on` is asked now and then; its error stops the run.
@@ -333,7 +367,7 @@ impl<'a> Driver<'a> {
             return self.write(world, place, Source::next);
         }
         let ends = Ends { longest: flow.mtu - flow.header, ..ends(self.plan, flow.index, seed, now) };
-        let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends)
+        let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends, flow.log.as_ref())
             .map_err(|reason| RunError::Stack { flow: plan.name.clone(), reason })?;
         flow.ends = Some([
             End::new(&name, (ends.sender, ends.receiver), sender),

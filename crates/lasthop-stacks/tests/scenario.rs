@@ -1,10 +1,12 @@
 //! Stacks as transports of a scenario's flows, over links whose answer is known.
 
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{HopRecord, Recording};
 use lasthop_sim::run::{Progress, Run, RunError};
 use lasthop_sim::scenario::{Format, STACKS, Scenario};
 use lasthop_sim::summary::FlowSummary;
 use lasthop_stacks::{quinn, scenario, smoltcp};
+use qlog::events::EventData;
+use qlog::reader::{Event, QlogSeqReader};
 
 /// 10 Mbit/s, 20 ms each way, 50 packets.
 const LINK: &str = "[topology]\nkind = \"graph\"\nnodes = [\"server\", \"phone\"]\nlinks = [{ from = \"server\", to \
@@ -248,6 +250,65 @@ fn helpers_of_tcp_let_it_pass() {
         let with = rate(&format!("middleboxes = [{{ kind = \"{helper}\" }}]"));
         assert!((with / alone - 1.0).abs() < 0.05, "{helper}: {with} and {alone} bit/s");
     }
+}
+
+/// quinn's log, read by the crate of qlog, has what the network saw: every byte that left, and every loss that the row
+/// of the results counts, at the times of the run. It changes nothing, and does so in every run of a seed.
+#[test]
+fn a_log_has_what_the_network_saw() {
+    let lossy = ", error = { kind = \"bernoulli\", packet_error_rate = 0.02 }";
+    let quic = "transport = { stack = \"quinn\", congestion = \"bbr\", early_data = true }\nstart = \"1 s\"";
+    let flows = [quic, "transport = \"sack\"", "transport = \"smoltcp\""];
+    let scenario = plan(20, lossy, &flows);
+    let traced = || {
+        let recording = Recording { trace: true, ..Recording::default() };
+        scenario::run(scenario.plan(), 1, recording, &Progress::default()).unwrap()
+    };
+    let logged = traced();
+    assert_eq!(logged.summary.fingerprint, run(&scenario, 1).summary.fingerprint);
+    assert_eq!(logged.recorded.logs, traced().recorded.logs);
+    let of_quinn = |(flow, _): &&(u32, Vec<u8>)| *flow == 0;
+    let parts = logged.recorded.logs.iter();
+    assert_eq!(parts.clone().filter(of_quinn).count(), parts.len(), "smoltcp writes none");
+    let text: Vec<u8> = parts.flat_map(|(_, part)| part.clone()).collect();
+    let reader = QlogSeqReader::new(Box::new(&text[..])).unwrap();
+    let title = "flow-1 (quinn:bbr), seed 1";
+    assert_eq!((reader.qlog.qlog_version.as_str(), reader.qlog.title.as_deref()), ("0.3", Some(title)));
+    let (mut sent, mut lost, mut got, mut last) = ((0, 0), 0, 0, 0.0);
+    let (mut windows, mut least) = (Vec::new(), 0.0);
+    for event in reader {
+        let Event::Qlog(event) = event else { panic!("{event:?}") };
+        assert!((1000.0..=20_000.0).contains(&event.time) && event.time >= last, "{} ms", event.time);
+        last = event.time;
+        match event.data {
+            EventData::PacketSent(packet) => {
+                sent = (sent.0 + 1, sent.1 + packet.raw.unwrap().length.unwrap());
+            }
+            EventData::PacketLost(_) => lost += 1,
+            EventData::PacketReceived(_) => got += 1,
+            EventData::MetricsUpdated(metrics) => {
+                windows.extend(metrics.congestion_window);
+                least = metrics.min_rtt.unwrap_or(least);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let flow = &logged.summary.flows[0];
+    let hops = logged.recorded.hops.iter().filter(|hop| hop.flow == 0);
+    let (back, forth): (Vec<&HopRecord>, Vec<_>) = hops.partition(|hop| hop.back);
+    let bytes: u64 = forth.iter().map(|hop| u64::from(hop.bytes) - 28).sum();
+    assert_eq!(sent.1, bytes, "bytes of all datagrams");
+    assert_eq!(forth.len() as u64, flow.packets_sent);
+    // Packets of the handshake share datagrams.
+    let within = |packets: u64, datagrams: usize| (datagrams as u64..datagrams as u64 + 5).contains(&packets);
+    assert!(within(sent.0, forth.len()), "{sent:?} packets in {} datagrams", forth.len());
+    let came = back.iter().filter(|hop| hop.arrived.is_some()).count();
+    assert!(within(got, came), "{got} packets in {came} datagrams");
+    assert!(lost > 50);
+    assert_eq!(lost, flow.retransmitted_packets);
+    // 20 ms each way, and 1.2 ms on the wire.
+    assert!((40.0..43.0).contains(&least), "{least} ms");
+    assert!(windows.len() > 100 && windows.iter().all(|&window| window >= 2 * 1200));
 }
 
 /// Limits hold as they do in other runs.

@@ -335,6 +335,17 @@ pub trait Sink {
         let _ = record;
         Ok(())
     }
+
+    /// Whether logs that real stacks write of themselves are wanted.
+    fn keeps_logs(&self) -> bool {
+        false
+    }
+
+    /// The next part of the log of a flow's stack.
+    fn log(&mut self, flow: u32, part: &[u8]) -> io::Result<()> {
+        let _ = (flow, part);
+        Ok(())
+    }
 }
 
 /// The sink of those who want everything in memory: tests, and Python's data frames.
@@ -356,6 +367,8 @@ pub struct Recorded {
     pub helpers: Vec<HelperInterval>,
     /// Every frame of radio channels at every station.
     pub frames: Vec<FrameRecord>,
+    /// What real stacks wrote of themselves: a flow, and a part of its log.
+    pub logs: Vec<(u32, Vec<u8>)>,
 }
 
 impl Recorded {
@@ -369,11 +382,12 @@ impl Recorded {
         self.radios.append(&mut other.radios);
         self.helpers.append(&mut other.helpers);
         self.frames.append(&mut other.frames);
+        self.logs.append(&mut other.logs);
     }
 
     /// Rows of all its tables.
     pub fn rows(&self) -> usize {
-        let Recorded { hops, windows, decisions, flows, links, radios, helpers, frames } = self;
+        let Recorded { hops, windows, decisions, flows, links, radios, helpers, frames, logs: _ } = self;
         let packets = hops.len() + windows.len() + decisions.len() + frames.len();
         packets + flows.len() + links.len() + radios.len() + helpers.len()
     }
@@ -417,6 +431,15 @@ impl Sink for Recorded {
 
     fn frame(&mut self, record: &FrameRecord) -> io::Result<()> {
         self.frames.push(*record);
+        Ok(())
+    }
+
+    fn keeps_logs(&self) -> bool {
+        true
+    }
+
+    fn log(&mut self, flow: u32, part: &[u8]) -> io::Result<()> {
+        self.logs.push((flow, part.to_vec()));
         Ok(())
     }
 }

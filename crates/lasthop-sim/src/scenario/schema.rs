@@ -31,13 +31,15 @@ fn schema_of(has_random: bool) -> String {
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("lasthop scenario");
     schema["$defs"] = Value::Object(builder.definitions);
+    // In every build: see `crate::json`.
+    schema.sort_all_objects();
     // A value made of strings and finite numbers always has a JSON form.
     serde_json::to_string_pretty(&schema).unwrap_or_default()
 }
 
 /// Every helper in the network with its keys, as JSON text.
 pub fn helpers() -> String {
-    super::helpers::list().to_string()
+    crate::json::text(super::helpers::list())
 }
 
 /// Collects the definitions: a table is described once, however often it occurs.
