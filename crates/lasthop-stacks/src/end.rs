@@ -118,6 +118,11 @@ impl End {
         guarded(|| self.stack.write(now, bytes, is_last))
     }
 
+    /// Most data that a datagram takes.
+    pub(crate) fn room(&mut self) -> Option<u32> {
+        self.stack.room()
+    }
+
     /// What the last datagram carries.
     pub(crate) fn carried(&mut self) -> Carried {
         self.stack.carried()

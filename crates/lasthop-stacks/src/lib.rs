@@ -34,6 +34,7 @@ mod end;
 mod entropy;
 pub mod judge;
 mod log;
+mod plain;
 pub mod quinn;
 #[cfg(unix)]
 pub mod real;

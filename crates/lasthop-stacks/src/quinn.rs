@@ -16,6 +16,7 @@ use quinn_proto::{
 
 use crate::controller::Ours;
 use crate::judge::wire::Secrets;
+use crate::plain::{Plain, Watched};
 use crate::{Carried, Ends, Log, Report, Stack, certificate, entropy};
 
 /// Windows that limit nothing up to 1 Gbit/s and 100 ms, in bytes: of a stream, and of a connection.
@@ -27,6 +28,8 @@ static PIECE: [u8; 64 << 10] = [0x6c; 64 << 10];
 /// it does not count what it drops: it is given little at once.
 const WAITING: u64 = 1 << 20;
 const HANDED_OVER: usize = 4 << 10;
+/// What a datagram takes before the peer has said what it takes: that of 1200 B, with which connections begin.
+const BEFORE: usize = 1200 - 38;
 /// Where its data belongs stands at the head of each datagram.
 const POSITION: usize = 8;
 /// An application that writes now and then keeps its connection: quinn ends one after 30 s of silence.
@@ -153,7 +156,8 @@ impl TimeSource for entropy::FixedDay {
 pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dyn Stack>) {
     let transport = Arc::new(transport(settings));
     let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
-    let (mut client, server) = configurations(&mut receiver, &transport, settings);
+    let plain = settings.measured.then(Plain::default);
+    let (mut client, server) = configurations(&mut receiver, &transport, settings, plain.as_ref());
     let server = Arc::new(server);
     let clock = Clock::new();
     let open = |client: &ClientConfig, entropies: (Stream, Stream), bytes| {
@@ -164,6 +168,7 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
         // They have met before the run: what the one keeps of it stands in the configurations.
         let (mut one, mut other) = open(&client, (sender.branch(), receiver.branch()), 0);
         meet(&mut one, &mut other, ends.at);
+        plain.iter().for_each(Plain::reset);
     }
     if let Some(log) = &settings.log {
         client.transport_config(Arc::new(logged(settings, log, clock)));
@@ -175,6 +180,7 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
         end.messages = settings.datagrams.then(Messages::default);
         end.ranges = settings.measured.then(Ranges::default);
     }
+    one.plain = plain;
     if settings.datagrams {
         one.stream = None;
     }
@@ -270,6 +276,7 @@ fn configurations(
     entropy: &mut Stream,
     transport: &Arc<TransportConfig>,
     settings: &Settings,
+    plain: Option<&Plain>,
 ) -> (ClientConfig, ServerConfig) {
     let (certificate, key) = certificate::certificate(entropy);
     let mut token = [0; 64];
@@ -307,7 +314,12 @@ fn configurations(
     let client = QuicClientConfig::try_from(client).expect("the provider has the suite of Initial packets");
     let server = QuicServerConfig::try_from(server).expect("the provider has the suite of Initial packets");
     let token = ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&token);
-    let mut client = ClientConfig::new(Arc::new(client));
+    let mut client = match plain {
+        Some(plain) => {
+            ClientConfig::new(Arc::new(Watched { config: Arc::new(client), plain: plain.clone() }))
+        }
+        None => ClientConfig::new(Arc::new(client)),
+    };
     client.transport_config(transport.clone()).initial_dst_cid_provider(Arc::new(move || first_id));
     let mut server = ServerConfig::new(Arc::new(server), Arc::new(token));
     server.transport_config(transport.clone()).time_source(day);
@@ -331,8 +343,10 @@ struct End {
     more: bool,
     /// What goes in datagrams, if that is how data goes.
     messages: Option<Messages>,
-    /// What is told of data, if something is.
+    /// What is told of data that comes, if something is.
     ranges: Option<Ranges>,
+    /// What is told of data that leaves, if something is.
+    plain: Option<Plain>,
     report: Report,
 }
 
@@ -347,18 +361,13 @@ struct Messages {
     dropped: u64,
 }
 
-/// What is told of data.
+/// What is told of data that comes.
 #[derive(Debug, Default)]
 struct Ranges {
     /// Ranges that have come and were not taken.
     arrived: Vec<Range<u64>>,
     /// Of a stream: those beyond a gap, by where they begin.
     ahead: BTreeMap<u64, u64>,
-    /// Frames with data that have been sent, and packets that were taken for lost.
-    frames: u64,
-    lost: u64,
-    /// Packets that were taken for lost and whose data has not been sent again.
-    owed: u64,
 }
 
 impl End {
@@ -382,6 +391,7 @@ impl End {
             more: false,
             messages: None,
             ranges: None,
+            plain: None,
             report: Report::default(),
         }
     }
@@ -629,24 +639,22 @@ impl Stack for End {
         }
     }
 
-    fn carried(&mut self) -> Carried {
-        let (Some(ranges), Some((_, connection))) = (&mut self.ranges, &self.connection) else {
-            return Carried::Nothing;
+    fn room(&mut self) -> Option<u32> {
+        let (_, connection) = self.connection.as_mut()?;
+        let longest = connection.datagrams().max_size().unwrap_or(BEFORE);
+        let room = if self.messages.is_some() {
+            longest.saturating_sub(POSITION)
+        } else {
+            // 9 bytes are counted for the head of a datagram. That of a frame of a stream has type and stream in a byte
+            // each, where its data belongs in 4 below 1 GiB and in 8 beyond, and quinn keeps 8 for a length.
+            let is_far = self.whole.is_some_and(|whole| whole >= 1 << 30);
+            (longest + 9).saturating_sub(if is_far { 18 } else { 14 })
         };
-        let stats = connection.stats();
-        let frames = stats.frame_tx.stream + stats.frame_tx.datagram;
-        let carries = std::mem::replace(&mut ranges.frames, frames) < frames;
-        let lost = stats.path.lost_packets;
-        ranges.owed += lost - std::mem::replace(&mut ranges.lost, lost);
-        // quinn sends again before it sends what is new.
-        match (carries, self.messages.is_none() && ranges.owed > 0) {
-            (false, _) => Carried::Nothing,
-            (true, false) => Carried::New,
-            (true, true) => {
-                ranges.owed -= 1;
-                Carried::Again
-            }
-        }
+        u32::try_from(room).ok()
+    }
+
+    fn carried(&mut self) -> Carried {
+        self.plain.as_ref().map_or(Carried::Nothing, Plain::take)
     }
 
     fn arrived(&mut self, all: &mut Vec<Range<u64>>) {
@@ -712,8 +720,8 @@ mod tests {
             sender_entropy: stream("sender"),
             receiver_entropy: stream("receiver"),
         };
-        let (client, server) = configurations(&mut stream("receiver"), &transport, &settings);
-        let (_, forgetful) = configurations(&mut stream("receiver"), &transport, &settings);
+        let (client, server) = configurations(&mut stream("receiver"), &transport, &settings, None);
+        let (_, forgetful) = configurations(&mut stream("receiver"), &transport, &settings, None);
         let (server, forgetful) = (Arc::new(server), Arc::new(forgetful));
         let clock = Clock::new();
         let transfer = |server: &Arc<ServerConfig>, name: &str| {

@@ -16,7 +16,7 @@ use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::routing::Routes;
 use lasthop_net::trace::{Recorded, Recording, Sink};
 use lasthop_net::traffic::video::Packing;
-use lasthop_net::traffic::{Offer, Source, Traffic, arrival, stream_of};
+use lasthop_net::traffic::{Demand, Offer, Source, Traffic, arrival, stream_of};
 use lasthop_net::transport::extra::Extra;
 use lasthop_net::transport::outside::Departure;
 use lasthop_net::world::{Evaluation, World};
@@ -389,6 +389,7 @@ impl<'a> Driver<'a> {
         let now = world.standing().now;
         let flow = &mut self.flows[place];
         let (Some(source), Some([sender, _])) = (&mut flow.source, &mut flow.ends) else { return Ok(()) };
+        source.hear(Demand { room: sender.room(), ..Demand::default() });
         let Offer { bytes, next } = next(source, now);
         if let Some(call) = &mut flow.call {
             call.written.push(Some(now));

@@ -21,6 +21,8 @@ const BUFFER: usize = 1 << 20;
 const NO_BUFFER: usize = 1 << 10;
 /// The longest packet of an Ethernet.
 const LONGEST: u32 = 1500;
+/// Headers of IPv4 and TCP; smoltcp adds no options to data.
+const HEADERS: usize = 40;
 
 /// The congestion controls of smoltcp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -325,6 +327,10 @@ impl Stack for End {
             self.sockets.get_mut::<Socket<'_>>(self.socket).close();
         }
         self.work(now);
+    }
+
+    fn room(&mut self) -> Option<u32> {
+        Some((self.card.mtu - HEADERS) as u32)
     }
 
     fn carried(&mut self) -> Carried {

@@ -38,6 +38,11 @@ pub trait Stack {
         self.report().delivered_bytes
     }
 
+    /// Most data of the application that a datagram takes from now on, in bytes, if that is known.
+    fn room(&mut self) -> Option<u32> {
+        None
+    }
+
     /// What the datagram of the last call to [`Stack::transmit`] carries, of connections that were told to say so.
     fn carried(&mut self) -> Carried {
         Carried::Nothing
@@ -51,9 +56,10 @@ pub trait Stack {
 }
 
 /// What a datagram carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carried {
     /// No data of the application.
+    #[default]
     Nothing,
     /// Data that leaves for the first time.
     New,

@@ -385,6 +385,9 @@ fn datagrams_are_never_sent_again() {
         }
     }
     for stack in ["quinn", "smoltcp:reno"] {
+        let clean = measured(62, "", &format!("transport = \"{stack}\"\n{}", steady("20 kbit/s")));
+        // Not that which ends the stream.
+        assert_eq!(clean.realtime.as_ref().unwrap().transmissions, 300, "{stack}");
         let flow = measured(65, LOSSY, &format!("transport = \"{stack}\"\n{}", steady("200 kbit/s")));
         let seen = flow.realtime.as_ref().unwrap();
         assert_eq!(flow.bytes_delivered, 1_500_000, "{stack}");
@@ -400,6 +403,8 @@ fn traffic_by_a_clock_arrives() {
         "{ kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"500 B\" }",
         "{ kind = \"on-off\", rate = \"1 Mbit/s\", packet = \"500 B\", on = \"1 s\", off = \"1 s\" }",
         "\"mpeg4\"",
+        "{ kind = \"frames\", sizes = [\"6 kB\", \"1 kB\", \"2 kB\"] }",
+        "{ kind = \"frames\", sizes = [\"6 kB\", \"1 kB\", \"2 kB\"], spread = true }",
         "{ kind = \"game\", side = \"server\" }",
         "{ kind = \"paced-ftp\", write = \"3 kB\", interval = \"20 ms\" }",
     ];
@@ -412,7 +417,7 @@ fn traffic_by_a_clock_arrives() {
             let seen = flow.realtime.as_ref().unwrap();
             assert!(seen.realtime_index.unwrap() > 0.98, "{traffic} over {transport}: {seen:?}");
             assert_eq!((seen.lost_transmissions, flow.reset_s), (0, None), "{traffic} over {transport}");
-            if traffic == "\"mpeg4\"" {
+            if traffic == "\"mpeg4\"" || traffic.contains("frames") {
                 let share = (seen.stall_share, seen.decodable_share);
                 let is_lossy = transport.ends_with("datagrams");
                 let expected = if is_lossy { (None, Some(1.0)) } else { (Some(0.0), None) };
@@ -420,6 +425,71 @@ fn traffic_by_a_clock_arrives() {
             }
         }
     }
+}
+
+/// The pieces of a spread frame are what a packet takes: eight of them, or eight and 8 B more, are as many packets of
+/// each of 250 frames, but for those of the first half second, in which quinn looks for what the path takes; the first
+/// frame waits for the handshake and is packed anew. 1300 B are 1252 to 1272 for it, of which 43 or 46 are not data,
+/// and 1260 in smoltcp.
+#[test]
+fn spread_frames_fill_packets() {
+    for (transport, stack, way) in [("quinn", 0, 0), ("quinn+datagrams", 0, 1), ("smoltcp", 1, 0)] {
+        let full = 8 * STACKS[stack].payload[way];
+        for (keys, bytes, packets) in [("", full, 8), ("", full + 8, 9), (", mtu = \"1300 B\"", full, 10)] {
+            let traffic = format!("{{ kind = \"frames\", sizes = [\"{bytes} B\"], spread = true }}");
+            let rest = format!("traffic = {traffic}\nstart = \"0 s\"\nstop = \"10 s\"");
+            let flow = measured(12, keys, &format!("transport = \"{transport}\"\n{rest}"));
+            assert_eq!(flow.bytes_delivered, 250 * u64::from(bytes), "{transport}{keys}");
+            let sent = flow.realtime.as_ref().unwrap().transmissions;
+            let all = 250 * packets;
+            assert!((all - 10..all + 40).contains(&sent), "{transport}{keys}: {sent} packets for {all}");
+        }
+    }
+}
+
+/// A capture (pcap, raw IPv4) of datagrams from 10.0.0.1 to 10.0.0.2 with these payloads, 20 ms apart, headers alone.
+fn pcap(payloads: &[u16]) -> Vec<u8> {
+    let word = |value: u32| value.to_le_bytes();
+    let mut file = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 28, 101].map(word).concat();
+    for (number, payload) in (0..).zip(payloads) {
+        let whole = 28 + payload;
+        let time = 20_000 * number;
+        file.extend([time / 1_000_000, time % 1_000_000, 28, whole.into()].map(word).concat());
+        file.extend([0x4500, whole, 0, 0, 0x4011, 0, 0x0a00, 1, 0x0a00, 2].map(u16::to_be_bytes).concat());
+        file.extend([5000, 6000, 8 + payload, 0].map(u16::to_be_bytes).concat());
+    }
+    file
+}
+
+/// Writes of 40, 47 ... 1433 B, each 20 ms, arrive whole. The first three wait for the handshake and share a packet,
+/// and those that are longer than what a packet takes need two.
+#[test]
+fn a_capture_is_sent_again() {
+    let folder = std::env::temp_dir().join(format!("lasthop-stacks-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("capture.pcap");
+    let payloads: Vec<u16> = (0..200).map(|number| 40 + 7 * number).collect();
+    std::fs::write(&file, pcap(&payloads)).unwrap();
+    for (transport, longer) in [("udp", 2), ("quinn", 3), ("quinn+datagrams", 4), ("smoltcp", 0)] {
+        let traffic = format!("traffic = {{ kind = \"capture\", file = {:?} }}", file.display().to_string());
+        let flow = measured(6, "", &format!("transport = \"{transport}\"\n{traffic}"));
+        let written: u64 = payloads.iter().copied().map(u64::from).sum();
+        assert_eq!(flow.bytes_delivered, written, "{transport}");
+        let seen = flow.realtime.as_ref().unwrap();
+        assert_eq!(seen.transmissions, 200 - 2 + longer, "{transport}");
+        assert_eq!((seen.lost_transmissions, flow.reset_s), (0, None), "{transport}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A load is what it says: of the wire, with the headers of full packets. Set-up is in no load: some 1.5 kB of 1 MB.
+#[test]
+fn a_load_counts_headers() {
+    let flow = "transport = \"quinn\"\nstart = { arrivals = \"periodic\", load = 0.3 }\n\
+                traffic = { kind = \"transfer\", size = { kind = \"constant\", bytes = \"1 MB\" } }";
+    let utilisation = run(&plan(100, "", &[flow]), 1).summary.links[0].utilisation;
+    // An arrival more or less is 0.8 % of the link.
+    assert!((0.285..0.315).contains(&utilisation), "{utilisation}");
 }
 
 /// A writing pause that is longer than the 30 s after which quinn ends a silent connection.

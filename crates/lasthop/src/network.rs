@@ -397,6 +397,7 @@ impl Network {
         let transport = OutsideConfig {
             name: "datagrams".to_owned(),
             header: header as u32,
+            datagram: 1500 - header as u32,
             payload: 1500 - header as u32,
             reliable: false,
             stack: None,

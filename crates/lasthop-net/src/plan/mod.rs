@@ -321,7 +321,9 @@ pub struct OutsideConfig {
     pub name: String,
     /// Bytes added to each datagram on the wire.
     pub header: u32,
-    /// Largest payload of one datagram in bytes.
+    /// Length of the longest datagram in bytes.
+    pub datagram: u32,
+    /// Most data of the application in one datagram, in bytes.
     pub payload: u32,
     /// Whether the application gets everything, in order.
     pub reliable: bool,

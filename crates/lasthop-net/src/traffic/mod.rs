@@ -46,7 +46,7 @@ pub struct Offer {
     pub next: Option<Time>,
 }
 
-/// What a transport says to an encoder before its next frame.
+/// What a transport says to a source before its next write.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Payload rate for the encoder in bit/s; `None` while the transport has nothing to say.
@@ -55,6 +55,8 @@ pub struct Demand {
     pub waiting: u64,
     /// When the newest packet that is lost was sent.
     pub lost: Option<Time>,
+    /// Most payload of a packet from now on, if it changes while the connection is there.
+    pub room: Option<u32>,
 }
 
 /// How densely a source writes by itself.

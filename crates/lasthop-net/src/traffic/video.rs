@@ -15,7 +15,7 @@ use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
-use super::{Generate, Likeness, Offer, Offered, Pace, stream_of};
+use super::{Demand, Generate, Likeness, Offer, Offered, Pace, stream_of};
 use crate::frames::{Frame, FrameKind};
 use crate::plan::{FlowPlan, Profile, Transport};
 
@@ -383,8 +383,10 @@ pub(super) struct FrameSource {
     started: Time,
     /// All frames so far.
     log: Vec<Frame>,
-    /// Bytes of the last frame that are not written yet, its packets, and how many of them are written.
+    /// Bytes of the last frame that are not written yet, the most of a write, its packets, and how many of them are
+    /// written.
     left: u64,
+    piece: u64,
     packets: u64,
     written: u64,
 }
@@ -401,6 +403,7 @@ impl FrameSource {
             started: Time::ZERO,
             log: Vec::new(),
             left: 0,
+            piece: u64::MAX,
             packets: 0,
             written: 0,
         })
@@ -454,19 +457,28 @@ impl Generate for FrameSource {
                 self.left = self.packing.carried(bytes);
                 before + self.left
             };
-            self.packets = if self.spread { self.packing.packets(self.left).max(1) } else { 1 };
+            if self.spread {
+                (self.piece, self.packets) =
+                    (self.packing.payload.into(), self.packing.packets(self.left).max(1));
+            } else {
+                self.packets = 1;
+            }
             self.written = 0;
             self.log.push(Frame { end, kind, at: now });
         }
         self.written += 1;
-        let most = if self.spread { u64::from(self.packing.payload) } else { u64::MAX };
-        let bytes = self.left.min(most);
+        let bytes = self.left.min(self.piece);
         self.left -= bytes;
         Offer { bytes: Some(bytes), next: self.next_write() }
     }
 
     fn is_exhausted(&self) -> bool {
         !self.sizes.plan.ends() || self.is_done()
+    }
+
+    fn hear(&mut self, demand: Demand) {
+        // Of the next frame on: the times of a frame's packets are fixed when it begins.
+        self.packing.payload = demand.room.unwrap_or(self.packing.payload).max(1);
     }
 
     fn frames(&self) -> &[Frame] {

@@ -393,7 +393,7 @@ impl Endpoint {
                 let mss = f64::from(sender.mss());
                 let rate = (srtt > 0.0).then(|| sender.window().cwnd * mss * 8.0 / srtt);
                 let waiting = sender.unsent_packets().unwrap_or(0) as f64 * mss;
-                Demand { rate, waiting: waiting as u64, lost: None }
+                Demand { rate, waiting: waiting as u64, lost: None, room: None }
             }
             Endpoint::RateSender(sender) => sender.demand(),
             _ => Demand::default(),

@@ -294,7 +294,12 @@ fn gap_of(table: &Reader<'_>, start: &Reader<'_>, share: f64, load: &Load<'_>) -
     };
     let (name, rate) = load.slowest;
     let payload = f64::from(load.transport.payload());
-    let on_the_wire = mean * f64::from(largest_packet(load.transport, load.traffic)) / payload;
+    let packet = match load.transport {
+        // What it may send first is shorter.
+        Transport::Outside(config) => config.datagram + config.header,
+        transport => largest_packet(transport, load.traffic),
+    };
+    let on_the_wire = mean * f64::from(packet) / payload;
     let gap = on_the_wire * 8.0 / (share * rate);
     if gap < 1e-9 {
         let message = format!("more than one flow in a nanosecond to load link {}", quoted(name));

@@ -292,7 +292,7 @@ pub(super) fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
         }
         Transport::Rate(config) => config.largest_packet().max(config.feedback_size()),
         // A QUIC packet that opens a connection (RFC 9000 section 14.1); longer ones are found to pass, or not.
-        Transport::Outside(config) => config.payload.min(1200) + config.header,
+        Transport::Outside(config) => config.datagram.min(1200) + config.header,
         Transport::Udp(udp) => {
             let write = traffic.offered().largest_write().unwrap_or(u64::MAX).min(u64::from(u32::MAX)) as u32;
             write.min(udp.payload) + udp.header

@@ -203,6 +203,8 @@ pub struct Packet {
     pub acks: Option<Acks>,
     /// Data of streams that it carries.
     pub data: Vec<Piece>,
+    /// It carries data in datagrams (RFC 9221).
+    pub has_datagrams: bool,
 }
 
 /// Data of a stream.
@@ -276,7 +278,7 @@ impl Frames<'_> {
 
 impl Packet {
     /// Reads its frames (RFC 9000 §19, RFC 9221, draft-ietf-quic-ack-frequency); `None` for one that is not known.
-    fn read(&mut self, payload: &[u8]) -> Option<()> {
+    pub(crate) fn read(&mut self, payload: &[u8]) -> Option<()> {
         let mut frames = Frames(payload);
         while !frames.0.is_empty() {
             let kind = frames.number()?;
@@ -284,6 +286,7 @@ impl Packet {
             self.in_flight |= !matches!(kind, 0x02 | 0x03 | 0x1c | 0x1d);
             self.is_empty &= matches!(kind, 0x00..=0x03 | 0x1f);
             self.closes |= matches!(kind, 0x1c | 0x1d);
+            self.has_datagrams |= matches!(kind, 0x30 | 0x31);
             match kind {
                 // PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK
                 0x00 | 0x01 | 0x1e | 0x1f => {}

@@ -235,7 +235,7 @@ impl RateSender {
         };
         // Before the first report a protocol has only its start to go by.
         let known = self.rtt_s() > 0.0;
-        Demand { rate: known.then_some(rate * 8.0), waiting, lost: self.missed.1 }
+        Demand { rate: known.then_some(rate * 8.0), waiting, lost: self.missed.1, room: None }
     }
 
     /// Smoothed RTT; zero before the first report.

@@ -113,7 +113,7 @@ fn refusal(traffic: &Traffic, stack: &OutsideConfig) -> Option<&'static str> {
         _ if offered.connections().is_some() => Some("its connections send in one direction"),
         _ if offered.encoder().is_some() => Some("it tells an encoder no rate"),
         false if offered.largest_write().is_none() => Some("a file needs a stream"),
-        false if offered.is_bounded() => Some("what is lost of it never comes, so it has no end"),
+        false if traffic.given_length().is_some() => Some("what is lost of it never comes, so it has no end"),
         true | false => None,
     }
 }

@@ -393,7 +393,7 @@ impl MediaSender {
         let repeats: u64 = self.again.iter().map(|load| u64::from(load.payload)).sum();
         let repairs = repeats + self.protector.as_ref().map_or(0, |protector| protector.waiting());
         let rate = self.control.encoder_rate(waiting) * self.payload_share;
-        Demand { rate: Some(rate), waiting: waiting + repairs, lost: self.lost }
+        Demand { rate: Some(rate), waiting: waiting + repairs, lost: self.lost, room: None }
     }
 }
 
