@@ -6,12 +6,13 @@
 //! and a timeout is known only as persistent congestion (RFC 9002 §7.6).
 
 use std::any::Any;
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use lasthop::{Span, Time};
 use lasthop_cc::host::{Floors, Host};
-use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossSample, Start, Window};
+use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossKind, LossSample, Start, Window};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
@@ -23,13 +24,48 @@ const LEAST_PACKETS: u64 = 2;
 
 /// A controller of ours that quinn can drive: the scenario has refused all others
 /// ([`lasthop_sim::scenario::Stack::controller`]).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ours(pub ControllerConfig);
+#[derive(Clone, Debug)]
+pub struct Ours {
+    config: ControllerConfig,
+    beliefs: Beliefs,
+}
+
+/// What a controller took losses for, if it tells kinds of them apart: when the packet had been sent, and the kind.
+/// Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beliefs(Arc<Mutex<Vec<(Instant, LossKind)>>>);
 
 impl Ours {
+    /// The controller of connections to come.
+    pub fn new(config: ControllerConfig) -> Ours {
+        Ours { config, beliefs: Beliefs::default() }
+    }
+
     /// Its name.
     pub fn name(&self) -> &'static str {
-        self.0.name()
+        self.config.name()
+    }
+
+    /// What it will take losses for, of all connections that have it.
+    pub(crate) fn beliefs(&self) -> Beliefs {
+        self.beliefs.clone()
+    }
+}
+
+impl PartialEq for Ours {
+    fn eq(&self, other: &Ours) -> bool {
+        self.config == other.config
+    }
+}
+
+impl Beliefs {
+    /// Takes those since the last call.
+    pub(crate) fn take(&self) -> Vec<(Instant, LossKind)> {
+        mem::take(&mut *self.list())
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<(Instant, LossKind)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -38,7 +74,7 @@ impl ControllerFactory for Ours {
         let packet = u64::from(current_mtu);
         let initial = (INITIAL_PACKETS * packet).min(INITIAL_BYTES.max(LEAST_PACKETS * packet));
         let window = Window { cwnd: initial as f64 / packet as f64, ssthresh: f64::INFINITY };
-        let mut host = Host::new(&self.0, Floors::Rfc, window);
+        let mut host = Host::new(&self.config, Floors::Rfc, window);
         host.start(&Start { now: Time::ZERO, history: &[], handshake: Span::ZERO, mss: current_mtu.into() });
         Box::new(Driven {
             host,
@@ -51,6 +87,7 @@ impl ControllerFactory for Ours {
             remainder: 0,
             recovery: None,
             first_sent: None,
+            beliefs: self.beliefs.clone(),
         })
     }
 }
@@ -82,6 +119,7 @@ struct Driven {
     /// When the window was reduced last.
     recovery: Option<Instant>,
     first_sent: Option<Instant>,
+    beliefs: Beliefs,
 }
 
 impl Driven {
@@ -174,6 +212,7 @@ impl Controller for Driven {
         } else {
             self.host.answer_loss(&loss)
         };
+        self.beliefs.list().extend(reduction.taken_for.map(|kind| (sent, kind)));
         self.host.reduce(reduction);
         self.host.reduced();
     }

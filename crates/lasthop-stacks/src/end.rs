@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lasthop::{Ecn, Stream, Time};
+use lasthop_cc::LossKind;
 
 use crate::{Carried, Report, Stack};
 
@@ -126,6 +127,11 @@ impl End {
     /// What the last datagram carries.
     pub(crate) fn carried(&mut self) -> Carried {
         self.stack.carried()
+    }
+
+    /// Takes what the controller has taken losses for.
+    pub(crate) fn beliefs(&mut self, all: &mut Vec<(Time, LossKind)>) {
+        self.stack.beliefs(all);
     }
 
     /// Takes the ranges of data that have come.

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
 use lasthop::{Clock, Ecn, Span, Stream, Time};
+use lasthop_cc::LossKind;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
@@ -14,7 +15,7 @@ use quinn_proto::{
     TimeSource, TransportConfig, VarInt, congestion,
 };
 
-use crate::controller::Ours;
+use crate::controller::{Beliefs, Ours};
 use crate::judge::wire::Secrets;
 use crate::plain::{Plain, Watched};
 use crate::{Carried, Ends, Log, Report, Stack, certificate, entropy};
@@ -63,7 +64,7 @@ impl Congestion {
             "cubic" => Ok(Congestion::Cubic),
             "bbr" => Ok(Congestion::Bbr),
             _ => match name.strip_prefix("lasthop:") {
-                Some(ours) => quinn()?.controller(ours).map(|config| Congestion::Ours(Ours(config))),
+                Some(ours) => quinn()?.controller(ours).map(|config| Congestion::Ours(Ours::new(config))),
                 None => Err(format!(
                     "{name} is not known: choose one of {}, or lasthop: and the name of one of ours",
                     Congestion::NAMES.join(", ")
@@ -181,6 +182,9 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
         end.ranges = settings.measured.then(Ranges::default);
     }
     one.plain = plain;
+    if let Congestion::Ours(ours) = &settings.congestion {
+        one.beliefs = Some(ours.beliefs());
+    }
     if settings.datagrams {
         one.stream = None;
     }
@@ -347,6 +351,8 @@ struct End {
     ranges: Option<Ranges>,
     /// What is told of data that leaves, if something is.
     plain: Option<Plain>,
+    /// What its controller takes losses for, if it is one of ours.
+    beliefs: Option<Beliefs>,
     report: Report,
 }
 
@@ -392,6 +398,7 @@ impl End {
             messages: None,
             ranges: None,
             plain: None,
+            beliefs: None,
             report: Report::default(),
         }
     }
@@ -655,6 +662,12 @@ impl Stack for End {
 
     fn carried(&mut self) -> Carried {
         self.plain.as_ref().map_or(Carried::Nothing, Plain::take)
+    }
+
+    fn beliefs(&mut self, all: &mut Vec<(Time, LossKind)>) {
+        if let Some(beliefs) = &self.beliefs {
+            all.extend(beliefs.take().into_iter().map(|(sent, kind)| (self.clock.time(sent), kind)));
+        }
     }
 
     fn arrived(&mut self, all: &mut Vec<Range<u64>>) {

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use lasthop::{Ecn, Stream, Time};
+use lasthop_cc::LossKind;
 use lasthop_core::packet::{Kind, NONE, Note, Packet};
 use lasthop_core::time::Span;
 use lasthop_net::measure::{Durations, Window};
@@ -95,7 +96,7 @@ pub(crate) fn pair(
     match config.name {
         "quinn" => {
             let congestion = match &config.controller {
-                Some(controller) => quinn::Congestion::Ours(Ours(controller.clone())),
+                Some(controller) => quinn::Congestion::Ours(Ours::new(controller.clone())),
                 None => quinn::Congestion::by_name(&config.congestion)?,
             };
             let (early_data, datagrams) = (config.early_data, config.datagrams);
@@ -169,6 +170,8 @@ struct Flow {
     /// It has real-time metrics.
     is_realtime: bool,
     call: Option<Call>,
+    /// When each packet of the sender left, if its controller tells kinds of losses apart.
+    times: Option<Vec<Time>>,
     /// Where its sender's stack writes what it does, if somewhere.
     log: Option<Log>,
     stopped: bool,
@@ -220,6 +223,7 @@ struct Driver<'a> {
     datagram: Vec<u8>,
     arrived: Vec<u8>,
     ranges: Vec<Range<u64>>,
+    beliefs: Vec<(Time, LossKind)>,
 }
 
 impl<'a> Driver<'a> {
@@ -238,6 +242,11 @@ impl<'a> Driver<'a> {
                 Transport::Outside(config) => config.header,
                 _ => 0,
             };
+            let controller = flow.transport.stack().and_then(|stack| stack.controller.as_ref());
+            let times = controller.filter(|config| config.needs().classifies).map(|_| Vec::new());
+            if times.is_some() {
+                world.keep_truths(index);
+            }
             let mtu = mtu(plan, flow, &mut routes);
             let stream = stream_of(seed, &flow.name);
             let call = flow.traffic.offered().codec().map(|_| Call {
@@ -257,6 +266,7 @@ impl<'a> Driver<'a> {
                     .then(|| Source::new(&flow.traffic, Packing::of(&flow.transport), stream)),
                 is_realtime: flow.realtime.is_some(),
                 call,
+                times,
                 log: None,
                 stopped: false,
                 withdrawn: false,
@@ -275,6 +285,7 @@ impl<'a> Driver<'a> {
             datagram: Vec::with_capacity(2048),
             arrived: Vec::with_capacity(2048),
             ranges: Vec::new(),
+            beliefs: Vec::new(),
         }
     }
 
@@ -472,7 +483,7 @@ impl<'a> Driver<'a> {
     fn serve_end(&mut self, world: &mut World, number: usize) -> Result<(), RunError> {
         let now = world.standing().now;
         let (place, side) = (number / 2, number % 2);
-        let Flow { index, ends, sent, mtu, header, is_realtime, .. } = &mut self.flows[place];
+        let Flow { index, ends, sent, mtu, header, is_realtime, times, .. } = &mut self.flows[place];
         let Some(end) = ends.as_mut().map(|ends| &mut ends[side]) else { return Ok(()) };
         end.touched = false;
         let (store, is_over) = (&mut self.store, now >= Time(self.plan.duration.0));
@@ -489,6 +500,9 @@ impl<'a> Driver<'a> {
                 let note = if bare { note.bare() } else { note };
                 send(world, store, (*index, note, sent[side]), (ecn, data), bytes);
                 sent[side] += 1;
+                if let (0, Some(times)) = (side, times.as_mut()) {
+                    times.push(now);
+                }
             }
             Ok(true)
         });
@@ -504,9 +518,25 @@ impl<'a> Driver<'a> {
             end.timer = timer;
         }
         if side == 0 {
+            self.judge(world, place);
             self.tell(world, place);
         }
         Ok(())
+    }
+
+    /// Holds what the controller of a sender took losses for against what they were.
+    fn judge(&mut self, world: &mut World, place: usize) {
+        let Flow { index, ends: Some([sender, _]), times: Some(times), .. } = &mut self.flows[place] else {
+            return;
+        };
+        self.beliefs.clear();
+        sender.beliefs(&mut self.beliefs);
+        for &(sent, kind) in &self.beliefs {
+            // Several packets may leave at once.
+            let from = times.partition_point(|&time| time < sent) as u64;
+            let to = times.partition_point(|&time| time <= sent) as u64;
+            world.judge(*index, from..to, kind);
+        }
     }
 
     /// Tells the world what came of calls.

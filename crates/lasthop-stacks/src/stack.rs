@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use lasthop::{Ecn, Span, Time};
+use lasthop_cc::LossKind;
 
 /// One end of a connection, without sockets, threads and clock. [`crate::Run`] calls it.
 ///
@@ -46,6 +47,12 @@ pub trait Stack {
     /// What the datagram of the last call to [`Stack::transmit`] carries, of connections that were told to say so.
     fn carried(&mut self) -> Carried {
         Carried::Nothing
+    }
+
+    /// Takes what the controller has taken losses for since the last call: when the newest of the packets had been
+    /// sent, and the kind.
+    fn beliefs(&mut self, all: &mut Vec<(Time, LossKind)>) {
+        let _ = all;
     }
 
     /// Takes the ranges of data that have come since the last call, in the order in which they came, of connections

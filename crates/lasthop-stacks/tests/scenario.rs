@@ -87,6 +87,30 @@ fn controllers_of_ours_fill_a_clean_link() {
     assert!((1.6..2.4).contains(&ratio), "{ratio}");
 }
 
+/// What Veno in quinn takes losses for stands beside what they were: errors alone where no queue overflows, overflows
+/// alone where nothing else loses, and no more of them than quinn found times of loss.
+#[test]
+fn verdicts_are_held_against_the_truth() {
+    let errors =
+        ", error = { kind = \"bernoulli\", packet_error_rate = 0.01 }, reverse = { error = \"none\" }";
+    let verdicts = |keys: &str| {
+        let flow = lone(60, keys, "transport = \"quinn:lasthop:veno\"");
+        let seen = flow.loss_verdicts.unwrap();
+        let rows = [seen.congestion, seen.wireless, seen.nothing].map(|row| (row.congestion, row.wireless));
+        let all: u64 = rows.iter().map(|row| row.0 + row.1).sum();
+        assert!((1..=flow.fast_recoveries).contains(&all), "{all} of {}", flow.fast_recoveries);
+        rows
+    };
+    let [congestion, wireless, nothing] = verdicts(errors);
+    assert_eq!((congestion, nothing), ((0, 0), (0, 0)));
+    // Fewer than three packets wait when a packet is lost by chance.
+    assert!(wireless.1 > 100 && wireless.1 > wireless.0, "{wireless:?}");
+    let [congestion, wireless, nothing] = verdicts("");
+    assert_eq!((wireless, nothing), ((0, 0), (0, 0)));
+    assert_eq!(congestion.1, 0, "a full queue holds more than three");
+    assert!(lone(5, errors, "transport = \"quinn:lasthop:reno\"").loss_verdicts.is_none());
+}
+
 /// Those that it cannot drive, and mistakes, are refused where they stand.
 #[test]
 fn what_cannot_run_is_refused_with_the_reason() {

@@ -3,6 +3,7 @@
 //!
 //! The driver of the world (real packets, the library's `Network`) calls these between steps.
 
+use lasthop_cc::LossKind;
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
@@ -54,6 +55,26 @@ impl World {
             sent.packets += u64::from(self.network.window.contains(at));
         }
         self.network.inject(flow, packet, extra, at);
+    }
+
+    /// Remembers from now on what losses of `flow` are, to hold against them what its sender takes them for.
+    pub fn keep_truths(&mut self, flow: usize) {
+        self.network.keep_truths(flow);
+    }
+
+    /// The sender of `flow` takes the loss of one of the packets that begin with these bytes for `belief`, now: the
+    /// last of them that was lost, or the last of all.
+    pub fn judge(
+        &mut self,
+        flow: usize,
+        packets: impl DoubleEndedIterator<Item = u64> + Clone,
+        belief: LossKind,
+    ) {
+        let (index, now) = (flow as u32, self.now);
+        let lost = packets.clone().rev().find(|&seq| self.network.truth(index, seq, now).is_some());
+        if let Some(seq) = lost.or(packets.last()) {
+            self.network.judge(index, seq, belief, now);
+        }
     }
 
     /// Takes the packets that have left the world since the last call, appended to `all` in the order in which they
