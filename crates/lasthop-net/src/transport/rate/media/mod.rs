@@ -137,8 +137,8 @@ macro_rules! media_params {
             /// makes of one what is missing among them
             fec: crate::transport::rate::media::fec::Shape
                 = crate::transport::rate::media::fec::Shape::Off, 0.0..=3.0;
-            /// With fec: packets of a row, and so from a packet of a column to the next; one more than a burst of
-            /// losses that columns repair
+            /// With fec: packets of a row, and so from a packet of a column to the next: the longest burst of losses
+            /// that columns repair
             fec_row: f64 = 10.0, 2.0..=255.0;
             /// With fec = column or both: packets of a column, which are the rows of a block
             fec_column: f64 = 5.0, 2.0..=255.0;
