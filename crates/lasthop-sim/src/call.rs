@@ -1,6 +1,7 @@
 //! What the other side of a video call saw: a part of the rows of [`crate::summary`], which fills it in.
 
 use lasthop_core::time::Span;
+use lasthop_net::realtime::opinion::video_quality;
 use lasthop_net::world::World;
 
 use crate::columns;
@@ -36,6 +37,9 @@ columns! {
         /// for how long it was frozen in all
         freeze_s: Option<f64> = About::new("s", "freeze time").lower().mean().shown("frozen").compared()
             .says("is frozen {} longer", "is frozen {} shorter").times("is frozen {} times as long");
+        /// opinion of the picture by ITU-T G.1070, from 1 to 5 (H.264 in VGA): by video rate, frames a second and the
+        /// share of packets that no repair brought; null outside 400 kbit/s to 2 Mbit/s
+        opinion: Option<f64> = About::new("", "video opinion").higher().mean();
         /// frames that the encoder left out over the whole run because too much waited at the sender
         skipped_frames: u64 = About::new("", "frames skipped").lower().sum();
         /// key frames over the whole run, the first one included
@@ -54,8 +58,14 @@ impl CallSummary {
         let report = whole.as_ref();
         let active = realtime.active();
         let (frames, bytes) = encoded(world, flow);
+        let seconds = active.seconds();
+        let rate = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        // Where the receiver repairs, it knows what it has given up.
+        let repairs = world.network.repairs(flow).map(|counts| counts.given_up - counts.late);
+        let missing = repairs.unwrap_or_else(|| realtime.missing());
+        let missing = 100.0 * missing as f64 / realtime.transmitted.max(1) as f64;
         Some(CallSummary {
-            rate_bit_s: if active > Span::ZERO { bytes as f64 * 8.0 / active.seconds() } else { 0.0 },
+            rate_bit_s: rate,
             frames: report.map_or(frames, |report| report.frames),
             frames_lost: report.map(|report| report.lost),
             frames_lost_share: report
@@ -66,6 +76,7 @@ impl CallSummary {
             frame_delay_p99_s: report.and_then(|report| report.delay(99)).map(Span::seconds),
             freezes: report.map(|report| report.freezes),
             freeze_s: report.map(|report| report.frozen.seconds()),
+            opinion: video_quality(rate / 1e3, frames as f64 / seconds, missing),
             skipped_frames: counts.skipped,
             key_frames: counts.key_frames,
             switches: counts.switches,

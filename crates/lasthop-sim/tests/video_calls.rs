@@ -171,3 +171,31 @@ fn a_pause_sends_nothing() {
     assert_eq!(call.freezes, Some(1));
     assert!((call.freeze_s.unwrap() - 20.0).abs() < 0.3, "{call:?}");
 }
+
+/// G.1070's opinion of 1 Mbit/s and 30 frames/s is 3.80; where packets are lost for good, what lies above 1 falls by e
+/// for each 2.69 percent; where NACK repairs them, or TCP brings them late, it does not, and below 400 kbit/s there is
+/// none.
+#[test]
+fn the_opinion_is_that_of_g_1070() {
+    let lossy = r#"rate = "5 Mbit/s", error = { kind = "bernoulli", packet_error_rate = 0.01 }"#;
+    let run = |transport: &str, link: &str, rate: &str| {
+        let fixed = format!(
+            r#"model = "rfc8867", size_scale = 0, burst = "10 B", transient = 1, min_rate = "{rate}",
+            start_rate = "{rate}", max_rate = "{rate}""#
+        );
+        run_both_ways(&call(transport, link, &fixed.replace('\n', " "), ""), 11)
+    };
+    let opinion = |run: &Run| seen(run).opinion.unwrap();
+    let clear = opinion(&run("\"udp\"", r#"rate = "5 Mbit/s""#, "1 Mbit/s"));
+    assert!((clear - 3.80).abs() < 0.01, "{clear}");
+    let lost = run("\"udp\"", lossy, "1 Mbit/s");
+    let counts = lost.summary.flows[0].realtime.as_ref().unwrap();
+    let percent = 100.0 * counts.lost_transmissions as f64 / counts.transmitted_packets as f64;
+    let expected = 1.0 + 2.80 * (-percent / 2.69).exp();
+    assert!((opinion(&lost) - expected).abs() < 0.01 && expected < 3.2, "{} {expected}", opinion(&lost));
+    let repaired = opinion(&run("{ rate = \"gcc\", nack = true, start_rate = 1.4e6 }", lossy, "1 Mbit/s"));
+    assert!((repaired - 3.80).abs() < 0.01, "{repaired}");
+    let late = opinion(&run("\"cubic\"", lossy, "1 Mbit/s"));
+    assert!((late - 3.80).abs() < 0.05, "{late}");
+    assert_eq!(seen(&run("\"udp\"", lossy, "300 kbit/s")).opinion, None);
+}

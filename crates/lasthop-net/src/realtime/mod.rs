@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod gaps;
+pub mod opinion;
 pub mod plan;
 pub mod playback;
 pub mod success;
@@ -176,6 +177,14 @@ impl Realtime {
     pub fn stalled(&mut self, now: Time, whole: bool) -> Option<Span> {
         let playback = self.playback.as_mut().filter(|_| whole && self.call.is_none())?;
         playback.stalled(now)
+    }
+
+    /// Packets that never came over an unreliable transport, whatever repaired others; of those under way at the end as
+    /// many as were lost.
+    pub fn missing(&self) -> u64 {
+        let reliable = self.playback.as_ref().is_some_and(Playback::is_reliable);
+        let missing = self.transmitted.saturating_sub(self.gaps.received).min(self.lost);
+        if reliable { 0 } else { missing }
     }
 
     /// How long the application was running in the measured time.

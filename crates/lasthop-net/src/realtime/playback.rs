@@ -116,6 +116,11 @@ impl Playback {
         }
     }
 
+    /// Whether the transport delivers everything in order.
+    pub fn is_reliable(&self) -> bool {
+        self.reliable
+    }
+
     /// There will be no further frame.
     pub fn end(&mut self) {
         self.ended = true;
