@@ -45,6 +45,10 @@ CUBIC = {"cc": "cubic", "recovery": "rack"}
 CUBICS = {"cubic": CUBIC, "cubic filter": {**CUBIC, "loss_filter": 0.15}}
 #: Senders that ask nothing.
 SILENT = (PLAIN, "cubic")
+#: Those that quinn, a stack of QUIC, can drive: it tells its controllers less than TCP does.
+OVER_QUIC = (PLAIN, "veno", *(f"lda {rule}" for rule in ("vegas", "ntg", "ndg", *YARDSTICKS[1:])))
+#: What stands before the names of those.
+QUIC = "quic "
 SENDERS = (*SILENT, *LAWS, *(f"lda {rule}" for rule in (*RULES, *YARDSTICKS)))
 
 #: Each law's own threshold, from eager to reluctant: parameters and the values that they take together.
@@ -127,6 +131,10 @@ def cells() -> Iterator[Cell]:
 ROC_CELLS = (Cell(load="rival"), Cell(load="alike"))
 
 
+#: Where they run over QUIC.
+QUIC_CELLS = tuple(Cell(load=load) for load in ("rival", "alike", "alone"))
+
+
 @dataclass(frozen=True)
 class Case:
     """One sender in one cell; with a value of its threshold, or with its defaults."""
@@ -137,18 +145,24 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Yield every case of the grid, then those of the thresholds."""
+    """Yield every case of the grid, then those of the thresholds, and those over QUIC."""
     for cell, sender in itertools.product(cells(), SENDERS):
         yield Case(cell, sender)
     for cell, (sender, (_, values)) in itertools.product(ROC_CELLS, THRESHOLDS.items()):
         for value in values:
             yield Case(cell, sender, float(value))
+    for cell, sender in itertools.product(QUIC_CELLS, OVER_QUIC):
+        yield Case(cell, f"{QUIC}{sender}")
 
 
 def transport(case: Case) -> dict[str, Any]:
     """Return the sender of a case, as a scenario names it."""
-    preset, _, rule = case.sender.partition(" ")
-    table: dict[str, Any] = {"preset": preset, **({"rule": rule} if rule else {})}
+    preset, _, rule = case.sender.removeprefix(QUIC).partition(" ")
+    more = {"rule": rule} if rule else {}
+    if case.sender.startswith(QUIC):
+        law = "reno" if preset == PLAIN else preset
+        return {"stack": "quinn", "congestion": f"lasthop:{law}", **more}
+    table: dict[str, Any] = {"preset": preset, **more}
     table = dict(CUBICS.get(case.sender, table))
     if case.threshold is not None:
         table |= WITH_THRESHOLD.get(case.sender, {})
@@ -266,10 +280,13 @@ SCHEMA: dict[str, Any] = {
 
 
 def measure(jobs: int) -> pl.DataFrame:
-    """Run every case."""
+    """Run every case; those over QUIC stay as they are in a build without stacks."""
+    over_quic = pl.col("sender").str.starts_with(QUIC)
+    able = [case for case in cases() if _native.HAS_STACKS or not case.sender.startswith(QUIC)]
     with ThreadPoolExecutor(jobs) as pool:
-        found = list(pool.map(rows, cases()))
-    return pl.DataFrame(list(itertools.chain.from_iterable(found)), schema=SCHEMA)
+        found = list(pool.map(rows, able))
+    data = pl.DataFrame(list(itertools.chain.from_iterable(found)), schema=SCHEMA)
+    return data if _native.HAS_STACKS else pl.concat([data, pl.read_parquet(DATA).filter(over_quic)])
 
 
 def main() -> None:

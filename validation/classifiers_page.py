@@ -18,8 +18,11 @@ from validation.classifiers import (
     DURATION_S,
     LAWS,
     LOADS,
+    OVER_QUIC,
     PATHS,
     PLAIN,
+    QUIC,
+    QUIC_CELLS,
     ROC_CELLS,
     RULES,
     SEEDS,
@@ -110,6 +113,8 @@ def shown(value: stats.Estimate | None, digits: int = 2) -> str:
 
 def plain_of(sender: str) -> str:
     """Return what the sender would be if it did not ask: the same recovery, every loss congestion."""
+    if sender.startswith(QUIC):
+        return QUIC + plain_of(sender.removeprefix(QUIC))
     if sender.startswith("lda "):
         return "lda congestion"
     return "cubic" if sender.startswith("cubic") else PLAIN
@@ -175,6 +180,21 @@ def main_table(cases: dict[Key, Runs], cell: Cell) -> str:
             row.append("" if sender == PLAIN else percent(cost(cases, cell, sender)))
         rows.append(row)
     return table([*head, *(["rival (%)"] if has_rival else [])], rows)
+
+
+def quic_table(cases: dict[Key, Runs]) -> str:
+    """Return recalls, and what the question is worth, of senders over TCP and of the same laws over QUIC."""
+    head = ["sender", "load"]
+    head += [f"{what}, {way}" for what in ("congestion", "errors", "gain (%)") for way in ("TCP", "QUIC")]
+    rows = []
+    for cell, sender in itertools.product(QUIC_CELLS, OVER_QUIC):
+        if sender == PLAIN:
+            continue
+        names = (sender, f"{QUIC}{sender}")
+        recalls = [shown(cases[cell, name, None].recall(kind)) for kind in range(2) for name in names]
+        gains = [percent(gain(cases, cell, name)) for name in names]
+        rows.append([f"`{sender}`", LOADS[cell.load], *recalls, *gains])
+    return table(head, rows)
 
 
 #: What is changed of the middle path beside a rival, for the table of all conditions.
@@ -323,6 +343,13 @@ timeout; the kind is that of the packet that was lost. Profile `rfc`, every send
 **Yardsticks.** `lda oracle` is told the truth, `lda congestion` and `lda wireless` always say the same,
 `lda coin` tosses. All rules of `lda` answer alike: an error leaves the window, congestion halves it."""
 
+OVER_QUIC_WORDS = """
+The same cells with the laws in [quinn](stacks.md), a stack of QUIC, beside what they are over TCP. Shares are
+recalls of the two kinds. quinn tells its controllers neither when packets arrived nor what the receiver's MAC
+discarded, so the other senders do not run in it; an RTT contains the wait of delayed acknowledgements, and
+a verdict is one for each reduction. Gain is over NewReno
+and `lda congestion` in quinn; the rival is NewReno of TCP in both."""
+
 THREATS = """
 **Closed loop.** A verdict moves the window, and the window makes the next losses: two senders never judge
 the same losses, and a threshold that is moved moves the mixture with it. The curves are therefore of laws
@@ -373,6 +400,9 @@ def page(data: pl.DataFrame) -> str:
         main_table(cases, alone),
         wrap("An uplink whose own link repeats each frame once and reports it, which `wsc` needs:"),
         main_table(cases, uplink),
+        "## Over QUIC",
+        wrap(OVER_QUIC_WORDS),
+        quic_table(cases),
         "## Skill under other conditions",
         wrap("Beside a rival, 0.1 % of errors unless said otherwise."),
         conditions(cases, skill_of),

@@ -7,6 +7,8 @@ import pytest
 from validation import classifiers, classifiers_page
 from validation.classifiers import Case, Cell
 
+from lasthop import _native
+
 STORED = pl.read_parquet(classifiers.DATA)
 
 
@@ -33,6 +35,14 @@ def test_every_case_is_stored_once_for_each_seed() -> None:
     ids=lambda case: case.sender,
 )
 def test_the_engine_gives_the_stored_runs(case: Case) -> None:
+    anew = pl.DataFrame(classifiers.rows(case, range(1, 3)), schema=classifiers.SCHEMA)
+    assert set(anew.rows()) <= set(STORED.rows())
+
+
+@pytest.mark.skipif(not _native.HAS_STACKS, reason="make build FEATURES=stacks has them")
+@pytest.mark.parametrize("sender", ["quic veno", "quic lda ntg"])
+def test_the_stack_gives_the_stored_runs(sender: str) -> None:
+    case = Case(Cell(load="rival"), sender)
     anew = pl.DataFrame(classifiers.rows(case, range(1, 3)), schema=classifiers.SCHEMA)
     assert set(anew.rows()) <= set(STORED.rows())
 
