@@ -133,9 +133,13 @@ pub(super) fn lose(
 /// Packets that the queue has thrown away just now.
 #[inline]
 pub(super) fn lose_shed(shed: &mut Vec<Shed>, direction: DirectionId, cx: &mut Cx<'_>) {
-    if shed.is_empty() {
-        return;
+    if !shed.is_empty() {
+        lose_all(shed, direction, cx);
     }
+}
+
+#[cold]
+fn lose_all(shed: &mut Vec<Shed>, direction: DirectionId, cx: &mut Cx<'_>) {
     let (now, window) = (cx.now, cx.window);
     for Shed { parcel, cause } in shed.drain(..) {
         // It has taken room until now.

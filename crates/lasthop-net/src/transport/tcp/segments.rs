@@ -193,9 +193,6 @@ impl Segments {
     }
 }
 
-/// Ranges that are looked at one by one before all are searched: as many as an ACK reports.
-const LATEST: usize = 3;
-
 /// A set of bytes as sorted, disjoint, non-adjacent ranges `[start, end)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
@@ -203,19 +200,16 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Number of ranges that end before or at `seq`. Mostly one of the last is meant: what comes in order joins the
-    /// very last, and reports repeat those before it.
+    /// The place of the range that holds `seq`, or of the next one. Mostly it is one of the ends: what comes in order
+    /// joins the very last range, and what repairs the first hole comes before all of them.
     #[inline]
-    fn before(&self, seq: u64) -> usize {
-        let mut count = self.ranges.len();
-        for &(start, end) in self.ranges.iter().rev().take(LATEST) {
-            if start <= seq {
-                return count - usize::from(seq < end);
-            }
-            count -= 1;
-        }
-        if count == 0 {
+    pub(crate) fn place_of(&self, seq: u64) -> usize {
+        let (Some(&first), Some(&last)) = (self.ranges.front(), self.ranges.back()) else { return 0 };
+        if seq < first.1 {
             return 0;
+        }
+        if last.0 <= seq {
+            return self.ranges.len() - usize::from(seq < last.1);
         }
         self.ranges.partition_point(|&(_, end)| end <= seq)
     }
@@ -227,13 +221,16 @@ impl Ranges {
 
     /// Adds `[start, end)` and returns whether anything in it was new.
     pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) -> bool {
-        if start >= end || self.contains_all(start, end) {
+        if start >= end {
             return false;
         }
         // Everything that overlaps or touches is merged; ranges that merely touch end at `start` or begin at `end`.
-        let first = self.before(start.saturating_sub(1));
+        let first = self.place_of(start.saturating_sub(1));
+        if self.at(first).is_some_and(|(other_start, other_end)| other_start <= start && end <= other_end) {
+            return false;
+        }
         let mut last = first;
-        while let Some(&(other_start, other_end)) = self.ranges.get(last)
+        while let Some((other_start, other_end)) = self.at(last)
             && other_start <= end
         {
             start = start.min(other_start);
@@ -256,7 +253,13 @@ impl Ranges {
 
     /// The range that holds the byte `seq`.
     pub(crate) fn containing(&self, seq: u64) -> Option<(u64, u64)> {
-        self.ranges.get(self.before(seq)).copied().filter(|&(start, _)| start <= seq)
+        self.at(self.place_of(seq)).filter(|&(start, _)| start <= seq)
+    }
+
+    /// The range at a place.
+    #[inline]
+    pub(crate) fn at(&self, place: usize) -> Option<(u64, u64)> {
+        self.ranges.get(place).copied()
     }
 
     /// Removes everything below `seq`.
@@ -297,7 +300,7 @@ impl Ranges {
 
     /// The ranges that end at or above `seq`, ascending.
     pub(crate) fn from(&self, seq: u64) -> impl Iterator<Item = (u64, u64)> {
-        let first = self.before(seq.saturating_sub(1));
+        let first = self.place_of(seq.saturating_sub(1));
         self.ranges.range(first..).copied()
     }
 }

@@ -57,26 +57,28 @@ impl Scoreboard {
         for &(start, end) in blocks {
             // Below una: a DSACK, or old news.
             let mut position = start.max(una);
-            if position >= end || self.sacked.contains_all(position, end) {
+            if position >= end {
                 continue;
             }
-            let mut index = segments.find(position);
-            // A segment of which only the end is reported is not there (RFC 6675 section 2 counts whole ones).
-            if let Some(place) = index
-                && let Some(segment) = segments.get_mut(place)
-                && segment.seq.max(una) < position
-            {
-                (position, index) = (segment.end(), Some(place + 1));
+            // The range that holds the position, or the next one.
+            let mut ahead = self.sacked.place_of(position);
+            if self.sacked.at(ahead).is_some_and(|(known, until)| known <= position && end <= until) {
+                continue;
             }
-            let first = position;
+            let (mut first, mut index) = (position, None);
             while position < end {
-                if let Some((_, known)) = self.sacked.containing(position) {
-                    position = known;
-                    index = segments.find(position);
+                if let Some((_, until)) = self.sacked.at(ahead).filter(|&(known, _)| known <= position) {
+                    (position, ahead, index) = (position.max(until), ahead + 1, None);
                     continue;
                 }
-                let Some(place) = index else { break };
+                let Some(place) = index.or_else(|| segments.find(position)) else { break };
                 let Some(segment) = segments.get_mut(place) else { break };
+                index = Some(place + 1);
+                // A segment of which only the end is reported is not there (RFC 6675 section 2 counts whole ones).
+                if position == first && segment.seq.max(una) < position {
+                    (position, first) = (segment.end(), segment.end());
+                    continue;
+                }
                 if segment.end() > end {
                     break;
                 }
@@ -86,7 +88,6 @@ impl Scoreboard {
                 on_new(place, segment);
                 segment.sacked = true;
                 position = segment.end();
-                index = Some(place + 1);
                 news = true;
             }
             self.sacked.insert(first, position.min(end));
