@@ -57,10 +57,12 @@
 //!
 //! *Limitations:* losses of the wired part are left to the sender, and what a rule or discipline of the queue (RED,
 //! CoDel) drops behind the agent is repaired like a loss in the air. With timestamps the repair time enters the
-//! sender's RTT, as it should. A sender with SACK sees fewer blocks, never wrong ones; in `paper` and `ns2`, which
-//! do not use SACK, it sees enough of them to halve its window for every second loss of a round trip. A host that
-//! encrypts the headers of TCP cannot be helped. Negative acknowledgements need a sender that understands them
-//! (`eln`).
+//! sender's RTT, as it should, and a host that checks them as Linux does throws a copy away that is older than what it
+//! echoes (RFC 7323 section 5.3): once the sender has itself repeated an earlier packet. That costs CUBIC 3 % of its
+//! goodput where 5 % are lost in the air and 0.5 % on the wire, and 13 % where 15 % are lost. A sender with SACK sees
+//! fewer blocks, never wrong ones; in `paper` and `ns2`, which do not use SACK, it sees enough of them to halve its
+//! window for every second loss of a round trip. A host that encrypts the headers of TCP cannot be helped. Negative
+//! acknowledgements need a sender that understands them (`eln`).
 //!
 //! *Cost:* in memory 8.4 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
 //! that lose 2 %, with it and without); in time `bench/RESULTS.md`.
