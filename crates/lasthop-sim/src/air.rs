@@ -188,6 +188,7 @@ fn header(frame: &FrameRecord, addresses: [[u8; 6]; 3], from_access_point: bool,
         FrameKind::Beacon => (0x80, 0),
         FrameKind::BlockAck => (0x94, 0),
         FrameKind::BlockAckRequest => (0x84, 0),
+        FrameKind::End => (0xe4, 0),
     };
     let retry = if frame.retry { 0x08 } else { 0 };
     bytes.extend_from_slice(&[control, direction | retry]);
@@ -197,7 +198,7 @@ fn header(frame: &FrameRecord, addresses: [[u8; 6]; 3], from_access_point: bool,
         FrameKind::Ack => bytes.extend_from_slice(&to),
         // A CTS to itself bears the address of its sender.
         FrameKind::Cts => bytes.extend_from_slice(if frame.to.is_some() { &to } else { &from }),
-        FrameKind::Rts | FrameKind::BlockAck | FrameKind::BlockAckRequest => {
+        FrameKind::Rts | FrameKind::BlockAck | FrameKind::BlockAckRequest | FrameKind::End => {
             bytes.extend_from_slice(&to);
             bytes.extend_from_slice(&from);
         }

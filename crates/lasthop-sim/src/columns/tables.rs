@@ -282,7 +282,7 @@ const FRAMES: [Declared; 15] = [
         "kind",
         Kind::Text,
         About::new("", "kind"),
-        "`data`, `ack`, `rts`, `cts`, `beacon`, `block-ack` or `block-ack-request`",
+        "`data`, `ack`, `rts`, `cts`, `beacon`, `block-ack`, `block-ack-request` or `cf-end`",
     ),
     ("retry", Kind::Flag, About::new("", "retry"), "whether it was sent before"),
     (

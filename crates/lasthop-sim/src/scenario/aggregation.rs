@@ -179,6 +179,12 @@ static AGGREGATION: Table = Table {
             "When no BlockAck comes: all MPDUs again, or first a BlockAckReq. Default: retry; profile ns3: request.",
         ),
         Key::new(
+            "cf_end",
+            Kind::Switch,
+            "A CF-End gives back the rest of a transmission opportunity, if it has room there. Default: false; \
+             profile ns3: true.",
+        ),
+        Key::new(
             "reorder_timeout",
             TIMEOUT,
             "A packet goes up this long after it has arrived although earlier ones are missing; 0 s: it waits on. \
@@ -517,6 +523,7 @@ fn aggregation(
         window: window as u16,
         tries: integer("tries")?.map_or(usual_tries, |tries| tries as u32),
         request: asks.map_or(ns3, |name| name == "request"),
+        ends: given.map_or(Ok(None), |table| table.switch_if("cf_end"))?.unwrap_or(ns3),
         reorder: (timeout > Span::ZERO).then_some(timeout),
         queues: queues(table, given, window)?,
         marks: match table.name_if("dscp_map")? {

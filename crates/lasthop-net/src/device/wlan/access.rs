@@ -8,7 +8,7 @@ use lasthop_core::time::{Span, Time};
 use super::frame::FrameKind;
 use super::plan::Discards;
 use super::rate_adaptation::RateAdaptation;
-use super::rules::BLOCK_ACK_BYTES;
+use super::rules::{BLOCK_ACK_BYTES, END_BYTES};
 use super::station::{Answer, Awaited, EVERYBODY, Msdu, NEVER};
 use super::{Medium, range_of, told};
 use crate::device::arq::mark;
@@ -346,6 +346,10 @@ impl Medium {
             }
             Answer::Data if station.exchange.is_some() => self.launch(index, cx),
             Answer::Data => self.send_data(index, cx),
+            Answer::End => {
+                let end = (EVERYBODY, mac.lowest_basic(), END_BYTES, Span::ZERO);
+                self.transmit(index, FrameKind::End, end, cx.now);
+            }
         }
     }
 

@@ -290,6 +290,7 @@ impl Medium {
                 station.answer = Answer::Data;
                 station.answer_at = cx.now - self.plan.flight + self.rules[station.mac].sifs;
             }
+            (FrameKind::End, _) => self.leave(from, cx.now - self.plan.flight),
             // No station answers.
             (FrameKind::Beacon | FrameKind::Data, EVERYBODY) if station.exchange.is_some() => {
                 self.end_beacon(from, cx.now);
@@ -655,7 +656,7 @@ impl Medium {
                 station.answer_at = now + rules.sifs;
                 self.hear_request(at, from, cx);
             }
-            FrameKind::Beacon => {}
+            FrameKind::Beacon | FrameKind::End => {}
         }
     }
 

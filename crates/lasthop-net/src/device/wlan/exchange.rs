@@ -15,7 +15,7 @@ use super::mode::Format;
 use super::plan::{AggregationPlan, Discards, MacPlan, Queues};
 use super::rate_adaptation::{RateAdaptation, RatePlan, Take};
 use super::reorder::Recipient;
-use super::rules::AnswerTimes;
+use super::rules::{AnswerTimes, END_BYTES};
 use super::station::{Answer, Awaited, EVERYBODY, NEVER, NO_PORT};
 use super::{Medium, OnAir, range_of, told};
 use crate::device::arq::mark;
@@ -464,8 +464,7 @@ impl Medium {
     }
 
     /// Makes up what goes out from `at` on: a BlockAckReq that is owed, or an aggregate. Nothing if there is nothing,
-    /// or
-    /// if it would not be over before the opportunity is.
+    /// or if it would not be over before the opportunity is.
     fn prepare(&mut self, index: usize, category: usize, at: Time, cx: &mut Cx<'_>) -> bool {
         let Some(number) = self.take_turn(index, category) else { return false };
         let recipient = &self.agreements[usize::from(number)][category].recipient;
@@ -697,17 +696,27 @@ impl Medium {
         let sifs = self.rules[station.mac].sifs;
         let Some(exchange) = &mut station.exchange else { return };
         exchange.first = false;
-        if answered != Answered::Missed
-            && exchange.limit > now + sifs
-            && self.prepare(index, category, now + sifs, cx)
-        {
-            let station = &mut self.stations[index];
-            (station.answer, station.answer_at) = (Answer::Data, now + sifs);
-            return;
+        exchange.burst.category = category;
+        let limit = exchange.limit;
+        if answered != Answered::Missed && limit > now + sifs {
+            let plan = &self.rules[station.mac].plan;
+            let end = plan.airtime(END_BYTES, plan.lowest_basic());
+            let ends = plan.aggregation.as_ref().is_some_and(|plan| plan.ends) && limit >= now + sifs + end;
+            let next = if self.prepare(index, category, now + sifs, cx) { Some(Answer::Data) } else { None };
+            if let Some(next) = next.or(ends.then_some(Answer::End)) {
+                let station = &mut self.stations[index];
+                (station.answer, station.answer_at) = (next, now + sifs);
+                return;
+            }
         }
+        self.leave(index, now);
+    }
+
+    /// The backoff behind an opportunity.
+    pub(super) fn leave(&mut self, index: usize, now: Time) {
         let station = &mut self.stations[index];
         let Some(exchange) = &mut station.exchange else { return };
-        let function = &mut exchange.functions.list[category];
+        let function = &mut exchange.functions.list[exchange.burst.category];
         function.freed = now;
         function.draw(&mut station.slots, now);
         station.reschedule(&self.rules[station.mac], now);

@@ -17,6 +17,8 @@ pub enum FrameKind {
     BlockAck,
     /// Asks for that, and says which are not sent again.
     BlockAckRequest,
+    /// Gives back the rest of a transmission opportunity.
+    End,
 }
 
 impl FrameKind {
@@ -30,6 +32,7 @@ impl FrameKind {
             FrameKind::Beacon => "beacon",
             FrameKind::BlockAck => "block-ack",
             FrameKind::BlockAckRequest => "block-ack-request",
+            FrameKind::End => "cf-end",
         }
     }
 }

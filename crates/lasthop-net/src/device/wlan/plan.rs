@@ -184,6 +184,8 @@ pub struct AggregationPlan {
     pub tries: u32,
     /// After a BlockAck that did not come, a request asks what has arrived; otherwise all are sent again.
     pub request: bool,
+    /// A CF-End gives back the rest of a transmission opportunity in which it has room.
+    pub ends: bool,
     /// After this long a packet is handed up although earlier ones are missing.
     pub reorder: Option<Span>,
     /// Where packets wait.

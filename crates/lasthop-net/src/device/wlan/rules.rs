@@ -9,6 +9,9 @@ use super::plan::{AggregationPlan, MacPlan};
 /// Bytes of a BlockAck with a bitmap of 64 bits, and of 256.
 pub(super) const BLOCK_ACK_BYTES: [u32; 2] = [32, 56];
 
+/// Bytes of a CF-End.
+pub(super) const END_BYTES: u32 = 20;
+
 /// What answers a frame at some rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerTimes {

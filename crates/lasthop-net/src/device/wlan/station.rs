@@ -90,6 +90,8 @@ pub(super) enum Answer {
     },
     /// The data frame that its RTS or its CTS to itself has made room for.
     Data,
+    /// A CF-End behind the last exchange of its opportunity.
+    End,
     BlockAck {
         to: u16,
         rate: usize,
