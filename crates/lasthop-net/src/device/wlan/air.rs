@@ -202,7 +202,7 @@ impl Medium {
             if senses {
                 let interference = self.interference(index, from);
                 let disturbed = if lost || interference > 0.0 { Time::ZERO } else { NEVER };
-                let lock = Lock { from, power, interference, until: end, lost, disturbed };
+                let lock = Lock { from, power, interference, until: end, lost, disturbed, quiet: NEVER };
                 self.stations[index as usize].lock = Some(lock);
             }
             return;
@@ -212,7 +212,7 @@ impl Medium {
             let interference = self.interference(index, from);
             let disturbed = Time::ZERO;
             self.stations[index as usize].lock =
-                Some(Lock { from, power, interference, until: end, lost: false, disturbed });
+                Some(Lock { from, power, interference, until: end, lost: false, disturbed, quiet: NEVER });
             return;
         }
         let wanted = lock.from;
@@ -222,6 +222,7 @@ impl Medium {
         };
         let Some(lock) = &mut self.stations[index as usize].lock else { return };
         lock.interference = lock.interference.max(present);
+        lock.quiet = if lock.disturbed == NEVER { end } else { lock.quiet.max(end) };
         lock.disturbed = lock.disturbed.min(heard);
         let survives = plan.noise.is_some() || lock.power >= present * captures;
         let until = lock.until;
@@ -240,7 +241,15 @@ impl Medium {
             let aggregate = self.air[usize::from(wanted)].is_some_and(|frame| frame.burst);
             if senses && end > until && !aggregate {
                 let disturbed = Time::ZERO;
-                *lock = Lock { from, power, interference: present, until: end, lost: true, disturbed };
+                *lock = Lock {
+                    from,
+                    power,
+                    interference: present,
+                    until: end,
+                    lost: true,
+                    disturbed,
+                    quiet: NEVER,
+                };
             }
         }
     }

@@ -150,10 +150,11 @@ impl Medium {
         let place = |octet: u32| {
             frame.start + preamble + Span(data * u64::from(octet) / u64::from(frame.bytes.max(1)))
         };
-        // What begins to disturb a PPDU spoils what comes after that.
+        // What disturbs the preamble spoils all of a PPDU, what begins later the MPDUs that it meets.
         let (start, end) = (place(slice.from), place(slice.to));
+        let is_over = lock.disturbed >= frame.start + preamble && start >= lock.quiet;
         let clear = Lock { lost: false, interference: 0.0, ..*lock };
-        let lock = if end <= lock.disturbed { &clear } else { lock };
+        let lock = if end <= lock.disturbed || is_over { &clear } else { lock };
         let part = OnAir { start, bytes: slice.to - slice.from, ..*frame };
         self.judge_until(at, from, lock, (&part, end, Some(mode)), cx)
     }

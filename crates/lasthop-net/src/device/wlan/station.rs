@@ -109,14 +109,15 @@ pub(super) struct Lock {
     pub(super) until: Time,
     /// A stronger or equal frame has come in between.
     pub(super) lost: bool,
-    /// Since when others disturb it.
+    /// Since when others disturb it, and until when.
     pub(super) disturbed: Time,
+    pub(super) quiet: Time,
 }
 
 impl Lock {
     /// Nothing else is on the air.
     pub(super) fn undisturbed(from: u16, power: f64, until: Time) -> Lock {
-        Lock { from, power, interference: 0.0, until, lost: false, disturbed: NEVER }
+        Lock { from, power, interference: 0.0, until, lost: false, disturbed: NEVER, quiet: NEVER }
     }
 }
 
