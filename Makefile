@@ -171,6 +171,7 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	$(BIN)/python -m validation.two_cells
 	$(BIN)/python -m validation.saturation
 	$(BIN)/python -m validation.wifi
+	$(BIN)/python -m validation.wifi_cells
 	$(BIN)/python -m validation.cellular
 	$(BIN)/python -m validation.today
 	$(BIN)/python -m validation.bursts

@@ -144,19 +144,24 @@ def scenario(cell: Cell, offered_mbit: float) -> dict[str, Any]:
     }
 
 
-def rate_mbit(cell: Cell) -> float:
+def rate_mbit(generation: str, mcs: int, width: int, guard_ns: int, streams: int) -> float:
     """What the air carries without any overhead."""
     carriers = {20: 52, 40: 108, 80: 234, 160: 468}
-    if cell.generation == "ax":
+    if generation == "ax":
         carriers = {20: 234, 40: 468, 80: 980, 160: 1960}
-    bits = (0.5, 1, 1.5, 2, 3, 4, 4.5, 5, 6, 20 / 3, 7.5, 25 / 3)[cell.mcs]
-    symbol_us = (12.8 if cell.generation == "ax" else 3.2) + cell.guard_ns / 1000
-    return carriers[cell.width] * bits * cell.streams / symbol_us
+    bits = (0.5, 1, 1.5, 2, 3, 4, 4.5, 5, 6, 20 / 3, 7.5, 25 / 3)[mcs]
+    symbol_us = (12.8 if generation == "ax" else 3.2) + guard_ns / 1000
+    return carriers[width] * bits * streams / symbol_us
+
+
+def offered_mbit(cell: Cell) -> float:
+    """More than the air carries."""
+    return rate_mbit(cell.generation, cell.mcs, cell.width, cell.guard_ns, cell.streams)
 
 
 def ours(cell: Cell, seed: int) -> float:
     """Goodput in Mbit/s."""
-    totals = engine.count_totals(engine.plan(scenario(cell, rate_mbit(cell))), seed)["totals"]
+    totals = engine.count_totals(engine.plan(scenario(cell, offered_mbit(cell))), seed)["totals"]
     return float(totals["goodput_bit_s"]) / 1e6
 
 
@@ -164,18 +169,18 @@ def theirs(program: Path, cell: Cell, seed: int) -> float:
     """The same in ns-3."""
     words = (cell.generation, cell.mcs, cell.width, cell.guard_ns, cell.streams, cell.ampdu)
     seconds = SECONDS[cell.traffic]
-    more = (cell.traffic, cell.direction, rate_mbit(cell), seconds, seed)
+    more = (cell.traffic, cell.direction, offered_mbit(cell), seconds, seed)
     output, _ = process.run([str(program), *map(str, words + more)], 3600.0)
     return 8 * int(output) / seconds / 1e6
 
 
-def build(wheel: Path, folder: Path) -> Path:
-    """Compile the program against an unpacked wheel."""
+def build(wheel: Path, folder: Path, source: Path = SOURCE) -> Path:
+    """Compile a program against an unpacked wheel."""
     package = wheel / "ns3" if (wheel / "ns3" / "lib64").exists() else wheel
     library = package / "lib64"
-    program = folder / "modes"
+    program = folder / source.stem
     links = [f"{library}/libns3.44-{name}.so" for name in LIBRARIES]
-    command = ["g++", "-std=c++20", "-O1", f"-I{package}/include", str(SOURCE), "-o", str(program)]
+    command = ["g++", "-std=c++20", "-O1", f"-I{package}/include", str(source), "-o", str(program)]
     flags = [f"-L{library}", f"-Wl,-rpath,{library}", "-Wl,--allow-shlib-undefined"]
     process.run([*command, *flags, *links])
     return program
