@@ -208,13 +208,18 @@ def page(found: list[tuple[Cell, float, float]], runs: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def parser(description: str | None, runs: int) -> argparse.ArgumentParser:
+    """What a comparison with ns-3.44 may be told."""
+    made = argparse.ArgumentParser(description=description)
+    wheel = os.environ.get("NS3_WHEEL")
+    made.add_argument("--ns3", type=Path, default=wheel, help="folder of an unpacked wheel of ns-3.44")
+    made.add_argument("--runs", type=int, default=runs)
+    return made
+
+
 def main() -> None:
     """Compare and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    wheel = os.environ.get("NS3_WHEEL")
-    parser.add_argument("--ns3", type=Path, default=wheel, help="folder of an unpacked wheel of ns-3.44")
-    parser.add_argument("--runs", type=int, default=RUNS)
-    options = parser.parse_args()
+    options = parser(__doc__, RUNS).parse_args()
     if options.ns3 is None:
         print(f"no --ns3 and no NS3_WHEEL: {PAGE.name} stays as it is")
         return

@@ -8,9 +8,7 @@ command writes `docs/reference/validation-wifi-cells.md`.
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 import random
 import statistics
 import tempfile
@@ -299,10 +297,7 @@ def page(found: list[tuple[Cell, Result]], runs: int) -> str:
 
 def main() -> None:
     """Compare and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    wheel = os.environ.get("NS3_WHEEL")
-    parser.add_argument("--ns3", type=Path, default=wheel, help="folder of an unpacked wheel of ns-3.44")
-    parser.add_argument("--runs", type=int, default=RUNS)
+    parser = wifi.parser(__doc__, RUNS)
     parser.add_argument("--kind", choices=list(COUNTS), help="only these cells; writes nothing")
     options = parser.parse_args()
     if options.ns3 is None:
