@@ -226,7 +226,7 @@ impl Ranges {
         }
         // Everything that overlaps or touches is merged; ranges that merely touch end at `start` or begin at `end`.
         let first = self.place_of(start.saturating_sub(1));
-        if self.at(first).is_some_and(|(other_start, other_end)| other_start <= start && end <= other_end) {
+        if self.holds(first, start, end) {
             return false;
         }
         let mut last = first;
@@ -248,12 +248,18 @@ impl Ranges {
 
     /// Whether every byte of `[start, end)` is in the set.
     pub(crate) fn contains_all(&self, start: u64, end: u64) -> bool {
-        self.containing(start).is_some_and(|(_, other_end)| end <= other_end)
+        self.holds(self.place_of(start), start, end)
     }
 
     /// The range that holds the byte `seq`.
     pub(crate) fn containing(&self, seq: u64) -> Option<(u64, u64)> {
         self.at(self.place_of(seq)).filter(|&(start, _)| start <= seq)
+    }
+
+    /// Whether the range at a place holds every byte of `[start, end)`.
+    #[inline]
+    pub(crate) fn holds(&self, place: usize, start: u64, end: u64) -> bool {
+        self.at(place).is_some_and(|(from, to)| from <= start && end <= to)
     }
 
     /// The range at a place.

@@ -62,7 +62,7 @@ impl Scoreboard {
             }
             // The range that holds the position, or the next one.
             let mut ahead = self.sacked.place_of(position);
-            if self.sacked.at(ahead).is_some_and(|(known, until)| known <= position && end <= until) {
+            if self.sacked.holds(ahead, position, end) {
                 continue;
             }
             let (mut first, mut index) = (position, None);
