@@ -277,7 +277,7 @@ impl Wanted {
 
     /// Asks for all that is due, if something is left of it.
     pub fn ask(&mut self, now: Time) -> (NackHeader, u16) {
-        let mut header = NackHeader::default();
+        let (mut header, mut lost) = (NackHeader::default(), None);
         let again = now + Span::from_seconds(self.rtts * self.rtt.seconds()).max(Span(1));
         for missing in self.missing.iter_mut().filter(|missing| missing.due <= now) {
             // The answer takes an RTT.
@@ -285,8 +285,7 @@ impl Wanted {
             if too_late || missing.asked >= self.repeats {
                 missing.due = Time::MAX;
                 self.counts.given_up += u64::from(missing.counts);
-                self.picture = (self.picture.0.max(missing.number), PLI_TIMES);
-                self.picture_due = now;
+                lost = Some(missing.number);
                 continue;
             }
             if header.bits == 0 {
@@ -301,6 +300,9 @@ impl Wanted {
             missing.asked += 1;
             missing.due = again;
             self.counts.asked += u64::from(missing.counts);
+        }
+        if let Some(number) = lost {
+            self.give_up(number, now);
         }
         if self.picture_due <= now {
             header.given_up = Some(self.picture.0);
