@@ -202,7 +202,7 @@ impl Medium {
             if senses {
                 let interference = self.interference(index, from);
                 let disturbed = if lost || interference > 0.0 { Time::ZERO } else { NEVER };
-                let lock = Lock { from, power, interference, until: end, lost, disturbed, quiet: NEVER };
+                let lock = Lock { interference, lost, disturbed, ..Lock::undisturbed(from, power, end) };
                 self.stations[index as usize].lock = Some(lock);
             }
             return;
@@ -212,7 +212,7 @@ impl Medium {
             let interference = self.interference(index, from);
             let disturbed = Time::ZERO;
             self.stations[index as usize].lock =
-                Some(Lock { from, power, interference, until: end, lost: false, disturbed, quiet: NEVER });
+                Some(Lock { interference, disturbed, ..Lock::undisturbed(from, power, end) });
             return;
         }
         let wanted = lock.from;
@@ -242,13 +242,10 @@ impl Medium {
             if senses && end > until && !aggregate {
                 let disturbed = Time::ZERO;
                 *lock = Lock {
-                    from,
-                    power,
                     interference: present,
-                    until: end,
                     lost: true,
                     disturbed,
-                    quiet: NEVER,
+                    ..Lock::undisturbed(from, power, end)
                 };
             }
         }

@@ -696,20 +696,24 @@ impl Medium {
         let sifs = self.rules[station.mac].sifs;
         let Some(exchange) = &mut station.exchange else { return };
         exchange.first = false;
-        exchange.burst.category = category;
         let limit = exchange.limit;
-        if answered != Answered::Missed && limit > now + sifs {
-            let plan = &self.rules[station.mac].plan;
-            let end = plan.airtime(END_BYTES, plan.lowest_basic());
-            let ends = plan.aggregation.as_ref().is_some_and(|plan| plan.ends) && limit >= now + sifs + end;
-            let next = if self.prepare(index, category, now + sifs, cx) { Some(Answer::Data) } else { None };
-            if let Some(next) = next.or(ends.then_some(Answer::End)) {
-                let station = &mut self.stations[index];
-                (station.answer, station.answer_at) = (next, now + sifs);
-                return;
-            }
-        }
-        self.leave(index, now);
+        let is_open = answered != Answered::Missed && limit > now + sifs;
+        let next = if is_open && self.prepare(index, category, now + sifs, cx) {
+            Answer::Data
+        } else if is_open && self.ends_by(index, limit, now + sifs) {
+            Answer::End
+        } else {
+            return self.leave(index, now);
+        };
+        let station = &mut self.stations[index];
+        (station.answer, station.answer_at) = (next, now + sifs);
+    }
+
+    /// Whether a CF-End from `at` on is to be sent, and over by the end of the opportunity.
+    fn ends_by(&self, index: usize, limit: Time, at: Time) -> bool {
+        let plan = &self.rules[self.stations[index].mac].plan;
+        let ends = plan.aggregation.as_ref().is_some_and(|plan| plan.ends);
+        ends && at + plan.airtime(END_BYTES, plan.lowest_basic()) <= limit
     }
 
     /// The backoff behind an opportunity.
