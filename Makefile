@@ -115,7 +115,7 @@ test-differential: build ## Compare with ns-2, packet for packet; needs the comm
 
 kernel-guest: build ## Build the virtual machine whose kernel `--virtual` asks (Debian packages, QEMU) into out/kernel
 	cargo rustc --quiet --locked --release --package lasthop-guest -- -C target-feature=+crt-static
-	$(BIN)/python tools/kernel_guest.py
+	$(BIN)/python tools/kernel_guest.py $(IF_POSSIBLE)
 
 pins: build ## Pin anew what ready scenarios, studies and papers do; a changed fingerprint needs a reason
 	$(BIN)/python tools/pins.py
