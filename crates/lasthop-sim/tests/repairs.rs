@@ -294,6 +294,41 @@ fn a_call_far_away_is_repaired_by_parities() {
     assert!(flow.goodput_bit_s <= after.rate_bit_s * 1.01, "{flow:?}");
 }
 
+/// Two losses that share all their parities are given up when the last of these is here or was overtaken, long before
+/// the window of two seconds ends: the picture stands still for the rest of a block and an RTT. Where the third packet
+/// lost is a parity, or the burst takes a whole block of rows and columns, what comes behind shows it.
+#[test]
+fn what_no_parity_can_repair_is_given_up_at_once() {
+    for (keys, lost) in [
+        (r#"fec = "row", fec_row = 5"#, "2000, 2001"),
+        (r#"fec = "row", fec_row = 5"#, "2000, 2001, 2002, 2003, 2004, 2005, 2006, 2007"),
+        (r#"fec = "column", fec_row = 2, fec_column = 5"#, "2000, 2001, 2002, 2003"),
+        (r#"fec = "both", fec_row = 3, fec_column = 3"#, "2000, 2001, 2002, 2003, 2004, 2005, 2006"),
+        (r#"fec = "row", fec_row = 20, fec_adapt = 2"#, "2000, 2001"),
+    ] {
+        let list = format!(r#"error = {{ kind = "list", packets = [{lost}] }}"#);
+        let run = run_both_ways(&call(&format!("{keys}, fec_window_s = 2"), &list), 3);
+        let seen = run.summary.flows[0].call.as_deref().unwrap();
+        let found = repairs(&run);
+        assert!(found.given_up_packets >= 2 && found.late_packets == 0, "{keys}: {found:?}");
+        assert!(seen.key_frames == 2 && seen.freeze_s < Some(0.6), "{keys}: {seen:?}");
+    }
+}
+
+/// A parity that was overtaken may still come: what it repairs was not given up before.
+#[test]
+fn a_parity_may_be_overtaken() {
+    let jitter = r#"middleboxes = [{ kind = "impair", jitter = "8 ms", reorder = true }],
+        error = { kind = "bernoulli", packet_error_rate = 0.02 }"#
+        .replace('\n', " ");
+    for keys in [r#"fec = "row", fec_row = 5"#, r#"fec = "both", fec_row = 4, fec_column = 3"#] {
+        let run = run_both_ways(&call(&format!("{keys}, most_rate = 4e6"), &jitter), 7);
+        let found = repairs(&run);
+        assert!(found.overtaken_packets > 50 && found.recovered_packets > 20, "{found:?}");
+        assert_eq!(found.late_packets, 0, "{found:?}");
+    }
+}
+
 /// NACK and FEC together: what one has repaired the other does not ask for.
 #[test]
 fn both_repair_together() {

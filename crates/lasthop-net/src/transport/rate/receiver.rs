@@ -400,6 +400,7 @@ impl RateReceiver {
                     if let Some(recoverer) = &mut mending.recoverer {
                         let sent = first_sent(packet, extra).0;
                         recoverer.arrive(number, Content { seq: packet.seq, payload, sent });
+                        mending.wanted.settle_below(recoverer.passed(), now);
                     }
                 }
                 log.arrive(header.number, (packet.stamp, packet.bytes), marked, now)
@@ -440,6 +441,10 @@ impl RateReceiver {
             // What it covers was sent before it.
             mending.wanted.reach(header.parity.end(), now, window);
             recoverer.on_parity(header.parity);
+            mending.wanted.settle_below(recoverer.passed(), now);
+            for number in recoverer.settled_by(&header.parity) {
+                mending.wanted.settle_one(number, now);
+            }
         }
         self.take_recovered(now, stats, window);
         report.then_some(Kind::Feedback)

@@ -218,6 +218,55 @@ impl Protector {
     }
 }
 
+/// Up to where no parity will come any more: parities leave in the order of blocks, in a block rows before columns and
+/// columns by their first packet, and ahead of packets that are sent after the block.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    shape: Shape,
+    /// Most packets of a row, and of a block; one that ends early has fewer, and does not say so.
+    row: u64,
+    block: u64,
+    /// The number behind the last packet that a column covered.
+    columns_end: u64,
+    /// All parities of packets below are here or were overtaken.
+    below: u64,
+}
+
+impl Passed {
+    fn new(common: &Common) -> Passed {
+        let (row, column) = (u64::from(common.fec_row), u64::from(common.fec_column));
+        let block = if common.fec == Shape::Row { row } else { row * column };
+        Passed { shape: common.fec, row, block, columns_end: 0, below: 0 }
+    }
+
+    /// A packet of media arrives.
+    fn arrive(&mut self, number: u64) {
+        let mut below = (number + 1).saturating_sub(self.block);
+        // The last packet of a column is in the last row of its block, or in the one before.
+        if number + 1 >= self.columns_end + self.row {
+            below = below.max(self.columns_end);
+        }
+        self.below = self.below.max(below);
+    }
+
+    /// A parity arrives.
+    fn on_parity(&mut self, parity: &Parity) {
+        let is_row = parity.stride == 1;
+        let new_block = parity.base >= self.columns_end && (is_row || self.shape == Shape::Column);
+        let below = match self.shape {
+            Shape::Row => parity.end(),
+            _ if new_block => self.columns_end,
+            _ if is_row => 0,
+            // It begins in the first row of its block.
+            _ => (parity.base + 1).saturating_sub(self.row),
+        };
+        self.below = self.below.max(below);
+        if !is_row {
+            self.columns_end = self.columns_end.max(parity.end());
+        }
+    }
+}
+
 /// The receiver's side.
 #[derive(Clone, Debug)]
 pub struct Recoverer {
@@ -227,6 +276,7 @@ pub struct Recoverer {
     waiting: VecDeque<Parity>,
     /// What was recovered and not taken.
     found: VecDeque<(u64, Content)>,
+    passed: Passed,
 }
 
 impl Recoverer {
@@ -236,6 +286,7 @@ impl Recoverer {
             here: vec![None; REMEMBERED as usize].into(),
             waiting: VecDeque::new(),
             found: VecDeque::new(),
+            passed: Passed::new(common),
         })
     }
 
@@ -245,6 +296,7 @@ impl Recoverer {
 
     /// A packet of media is here. [`Recoverer::take`] has what follows from it.
     pub fn arrive(&mut self, number: u64, content: Content) {
+        self.passed.arrive(number);
         let slot = self.slot(number);
         if slot.is_none_or(|(held, _)| held < number) {
             *slot = Some((number, content));
@@ -259,6 +311,17 @@ impl Recoverer {
         }
         self.waiting.push_back(parity);
         self.look();
+        self.passed.on_parity(&parity);
+    }
+
+    /// What no parity will bring any more if it is not here: all below a number,
+    pub fn passed(&self) -> u64 {
+        self.passed.below
+    }
+
+    /// and what a parity of columns alone covers once it is here.
+    pub fn settled_by(&self, parity: &Parity) -> impl Iterator<Item = u64> + use<> {
+        (self.passed.shape == Shape::Column).then(|| parity.numbers()).into_iter().flatten()
     }
 
     /// Makes what can be made, until nothing more follows.
@@ -385,6 +448,46 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever is lost of what comes in order, wherever blocks end early: what was settled is not recovered.
+        #[test]
+        fn what_is_settled_stays_as_it_is(
+            shape in prop_oneof![Just(Shape::Row), Just(Shape::Column), Just(Shape::Both)],
+            (row, column) in (2u16..6, 2u16..6),
+            gaps in prop::collection::vec(1u64..40, 200),
+            lost in prop::collection::vec(0u8..3, 800),
+        ) {
+            let common = Common { fec_window_s: 0.15, ..shaped(shape, row, column) };
+            let mut protector = Protector::new(&common).unwrap();
+            let mut recoverer = Recoverer::new(&common).unwrap();
+            let (mut now, mut lost) = (0, lost.into_iter().map(|draw| draw == 0));
+            let mut settled = std::collections::BTreeSet::new();
+            for (number, gap) in (0u64..).zip(gaps) {
+                now += gap;
+                protector.on_timer(at(now));
+                for fresh in [None, Some(number)] {
+                    if let Some(number) = fresh {
+                        protector.on_sent(number, content(number), at(now));
+                    }
+                    if let Some(number) = fresh.filter(|_| !lost.next().unwrap()) {
+                        recoverer.arrive(number, content(number));
+                    }
+                    while let Some(parity) = protector.take() {
+                        if lost.next().unwrap() {
+                            continue;
+                        }
+                        recoverer.on_parity(parity);
+                        let absent = |one: &u64| recoverer.here[*one as usize].is_none();
+                        settled.extend(recoverer.settled_by(&parity).filter(absent));
+                    }
+                    while let Some((found, _)) = recoverer.take() {
+                        prop_assert!(!settled.contains(&found), "{found} at {number}");
+                    }
+                    let absent = |one: &u64| recoverer.here[*one as usize].is_none();
+                    settled.extend((0..recoverer.passed()).filter(absent));
+                }
+            }
+        }
+
         /// Whatever is lost, in whatever order the rest comes: what is recovered is what was sent, once, and was
         /// missing; and of a row with one loss it is recovered.
         #[test]

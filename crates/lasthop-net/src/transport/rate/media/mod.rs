@@ -123,8 +123,8 @@ macro_rules! media_params {
             /// The receiver asks for what is missing (NACK, RFC 4585), the sender repeats it (RFC 4588), and the
             /// encoder makes a key frame where the receiver gives up, not at each loss
             nack: bool = false, 0.0..=1.0;
-            /// With nack: time from the packet that shows a gap to the first request, as what is missing may only have
-            /// been overtaken, in seconds
+            /// Time from the packet that shows a gap to the first request (nack), or until a parity that was overtaken
+            /// counts as lost (fec alone), as what is missing may only have been overtaken, in seconds
             nack_wait_s: f64 = 0.01, 0.0..=10.0;
             /// With nack: RTTs until the same packet is asked for again
             nack_rtts: f64 = 1.5, 0.1..=100.0;
@@ -143,7 +143,7 @@ macro_rules! media_params {
             /// With fec = column or both: packets of a column, which are the rows of a block
             fec_column: f64 = 5.0, 2.0..=255.0;
             /// With fec: a block that is not full after this time ends early, in seconds; without nack, what is missing
-            /// for longer is given up
+            /// for longer is given up, and what no parity can bring any more sooner
             fec_window_s: f64 = 0.2, 0.001..=10.0;
             /// With fec = row or column: parities are this many times as many as losses are reported, at most half as
             /// many as the packets that they protect; fec_row or fec_column are then the most packets of one. 0: always

@@ -140,6 +140,9 @@ impl Missing {
 #[derive(Clone, Debug)]
 pub struct Wanted {
     wait: Span,
+    /// FEC alone: how long a parity may come after what overtook it, and below what no more come.
+    late: Option<Span>,
+    settled: u64,
     rtts: f64,
     repeats: u32,
     within: Span,
@@ -166,6 +169,8 @@ impl Wanted {
         let wait = if common.nack { common.nack_wait_s } else { common.fec_window_s };
         common.repairs().then(|| Wanted {
             wait: Span::from_seconds(wait),
+            late: (!common.nack).then(|| Span::from_seconds(common.nack_wait_s)),
+            settled: 0,
             rtts: common.nack_rtts,
             repeats: if common.nack { common.nack_repeats } else { 0 },
             within: Span::from_seconds(common.nack_within_s),
@@ -205,6 +210,30 @@ impl Wanted {
         if end > self.next {
             self.miss(self.next..end, now, window.contains(now));
             self.next = end;
+        }
+    }
+
+    /// No parity will bring what is missing below `end`, those excepted that were overtaken.
+    pub fn settle_below(&mut self, end: u64, now: Time) {
+        if self.settled < end {
+            self.settle((self.settled, end), now);
+            self.settled = end;
+        }
+    }
+
+    /// Nor this one.
+    pub fn settle_one(&mut self, number: u64, now: Time) {
+        self.settle((number, number + 1), now);
+    }
+
+    fn settle(&mut self, (from, end): (u64, u64), now: Time) {
+        let Some(late) = self.late else { return };
+        let first = self.missing.partition_point(|missing| missing.number < from);
+        for missing in self.missing.range_mut(first..).take_while(|missing| missing.number < end) {
+            if !missing.is_given_up() {
+                missing.due = missing.due.min(now + late);
+                self.due = self.due.min(missing.due);
+            }
         }
     }
 
