@@ -43,6 +43,8 @@ pub struct Realtime {
     pub transmissions: u64,
     /// How many of these the network lost.
     pub lost: u64,
+    /// How many of these arrived.
+    arrived: u64,
 }
 
 /// What came of it. Shares are `None` where nothing was sent or received.
@@ -104,6 +106,7 @@ impl Realtime {
             transmitted: 0,
             transmissions: 0,
             lost: 0,
+            arrived: 0,
         }
     }
 
@@ -149,6 +152,7 @@ impl Realtime {
         if packet.payload == 0 || now >= self.window.to {
             return 0;
         }
+        self.arrived += u64::from(self.window.contains(packet.stamp));
         let before = self.gaps.timely();
         let range = (packet.seq, packet.seq + u64::from(packet.payload));
         let fresh = fresh && !self.gaps.knows(range);
@@ -179,12 +183,15 @@ impl Realtime {
         playback.stalled(now)
     }
 
-    /// Packets that never came over an unreliable transport, whatever repaired others; of those under way at the end as
-    /// many as were lost.
+    /// Packets that never came over an unreliable transport, whatever repaired others; those that are under way at the
+    /// end are none.
     pub fn missing(&self) -> u64 {
-        let reliable = self.playback.as_ref().is_some_and(Playback::is_reliable);
-        let missing = self.transmitted.saturating_sub(self.gaps.received).min(self.lost);
-        if reliable { 0 } else { missing }
+        if self.playback.as_ref().is_some_and(Playback::is_reliable) {
+            return 0;
+        }
+        // The network may double packets: then fewer seem to be under way, and more than were lost cannot be missing.
+        let under_way = self.transmissions.saturating_sub(self.lost + self.arrived);
+        self.transmitted.saturating_sub(self.gaps.received + under_way).min(self.lost)
     }
 
     /// How long the application was running in the measured time.
