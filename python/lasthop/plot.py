@@ -538,7 +538,8 @@ def _viewer_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin
         # A run of an older version.
         return []
     # Packets are sent in one interval and arrive in another: only over several RTTs is this a share.
-    share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, _interval_s(series))
+    interval_s = _interval_s(series)
+    share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, interval_s)
     sent = pl.col("first_sent_packets")
     shares = (
         series.with_columns(
@@ -555,6 +556,37 @@ def _viewer_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin
     return [
         _with_flows(timely, shares, "timely_packets", picked, chosen, share_bin_s, 100.0),
         _with_flows(stall, stalls, "stall_s", picked, chosen, bin_s, 1.0),
+        *_video_panels(series, picked, chosen, whole_intervals(run.duration_s / RATE_POINTS, interval_s)),
+    ]
+
+
+def _video_panels(
+    series: pl.DataFrame, picked: dict[str, str], chosen: dict[str, int], bin_s: float
+) -> list[Panel]:
+    """Panels of video over time: of calls, films and players of segments."""
+    from lasthop.extras import pl
+
+    if "video_buffer_s" not in series.columns:
+        # A run of an older version.
+        return []
+    over = f"mean over {time_text(bin_s, 2)}"
+    per_s = 1 / _interval_s(series)
+    return [
+        _with_flows(
+            Panel(title, unit),
+            series.filter(pl.col(column).is_not_null()),
+            column,
+            picked,
+            chosen,
+            bin_s,
+            factor,
+        )
+        for title, unit, column, factor in (
+            (f"video rate, {over}", "Mbit/s", "video_rate_bit_s", 1e-6),
+            (f"frames shown, {over}", "per s", "shown_frames", per_s),
+            ("frame delay, from encoding to display", "ms", "frame_delay_s", 1e3),
+            ("video buffer", "s", "video_buffer_s", 1.0),
+        )
     ]
 
 

@@ -470,6 +470,28 @@ def test_what_viewers_have_is_drawn_over_time() -> None:
     assert viewer_panels(lh.run(plain, seed=1, series=True)) == []
 
 
+def test_video_is_drawn_over_time() -> None:
+    """Of a call there are four panels, which add up to its row; of a player two; of a download none."""
+    call = {"kind": "video-call", "model": "rfc8867"}
+    base = lh.Scenario.load("scenarios/single-flow.toml").replace({"duration": "20 s", "warmup": "0 s"})
+    titles = ["video rate", "frames shown", "frame delay", "video buffer"]
+
+    def panels(run: Run) -> dict[str, plot.Panel]:
+        named = {panel.title.split(",")[0]: panel for panel in plot.run_panels(run)}
+        return {title: named[title] for title in titles if title in named}
+
+    run = lh.run(base.replace({"flows.0.transport": "gcc", "flows.0.traffic": call}), seed=1, series=True)
+    found = panels(run)
+    assert list(found) == titles
+    (row,) = run.flows.iter_rows(named=True)
+    assert run.series["shown_frames"].sum() == row["call_frames"] - row["call_frames_lost"]
+    values = [value for value in found["video rate"].lines[0].y if value is not None]
+    assert sum(values) / len(values) == pytest.approx(row["call_rate_bit_s"] * 1e-6, rel=0.01)
+    player = lh.Scenario.load("scenarios/train-video.toml").replace({"duration": "30 s"})
+    assert list(panels(lh.run(player, seed=1, series=True))) == ["video rate", "video buffer"]
+    assert panels(lh.run(base, seed=1, series=True)) == {}
+
+
 def viewer_panels(run: Run) -> list[plot.Panel]:
     return [panel for panel in plot.run_panels(run) if "in time" in panel.title or "stall" in panel.title]
 

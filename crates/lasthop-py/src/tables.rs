@@ -225,6 +225,16 @@ pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowT
             ("first_sent_packets", timely(|timely| timely.sent)),
             ("timely_packets", timely(|timely| timely.arrived)),
             ("stall_s", optional_floats(samples().map(|sample| sample.stalled.map(Span::seconds)))),
+            ("video_rate_bit_s", optional_floats(samples().map(|sample| sample.viewed?.rate))),
+            (
+                "frame_delay_s",
+                optional_floats(samples().map(|sample| sample.viewed?.frame_delay.map(Span::seconds))),
+            ),
+            (
+                "video_buffer_s",
+                optional_floats(samples().map(|sample| Some(sample.viewed?.buffered.seconds()))),
+            ),
+            ("shown_frames", Arc::new(samples().map(|sample| sample.viewed?.shown).collect::<UInt64Array>())),
         ],
     )
 }

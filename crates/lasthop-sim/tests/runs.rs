@@ -52,6 +52,7 @@ mod switch;
 mod traces;
 mod video;
 mod video_calls;
+mod viewers;
 mod web;
 mod wlan;
 mod wsc;

@@ -6,7 +6,7 @@ use std::io;
 
 use lasthop_core::time::Span;
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::{FlowInterval, HelperInterval, LinkInterval, RadioInterval, Sink};
+use lasthop_net::trace::{FlowInterval, HelperInterval, LinkInterval, RadioInterval, Sink, Viewed};
 
 /// What is told of the progress of a run: simulated seconds so far.
 pub type Told<'a> = &'a mut dyn FnMut(f64);
@@ -25,6 +25,11 @@ pub struct Rows {
     radios: Vec<RadioInterval>,
     helpers: Vec<HelperInterval>,
     interval: Span,
+}
+
+/// What a viewer has; nothing where there is none.
+fn viewed(row: &FlowInterval) -> Viewed {
+    row.sample.viewed.unwrap_or_default()
 }
 
 /// Keeps the series of a run while it goes on, and tells how far it has come.
@@ -64,6 +69,10 @@ impl Rows {
             "first_sent_packets" => |row| row.timely.map_or(f64::NAN, |timely| timely.sent as f64),
             "timely_packets" => |row| row.timely.map_or(f64::NAN, |timely| timely.arrived as f64),
             "stall_s" => |row| row.sample.stalled.map_or(f64::NAN, Span::seconds),
+            "video_rate_bit_s" => |row| viewed(row).rate.unwrap_or(f64::NAN),
+            "frame_delay_s" => |row| viewed(row).frame_delay.map_or(f64::NAN, Span::seconds),
+            "video_buffer_s" => |row| row.sample.viewed.map_or(f64::NAN, |has| has.buffered.seconds()),
+            "shown_frames" => |row| viewed(row).shown.map_or(f64::NAN, |shown| shown as f64),
             "throughput_bit_s" => return Some(self.flows.iter().map(|row| bit_s(row.received)).collect()),
             "goodput_bit_s" => return Some(self.flows.iter().map(|row| bit_s(row.delivered)).collect()),
             _ => return None,

@@ -12,8 +12,10 @@ use std::collections::VecDeque;
 
 use lasthop_core::time::{Span, Time};
 
+use super::playback::Seen;
 use crate::frames::{Frame, FrameKind};
 use crate::measure::Window;
+use crate::trace::Viewed;
 use crate::traffic::encoder::EncoderPlan;
 
 /// The past over which delays are looked at.
@@ -29,9 +31,11 @@ const INTERVALS: usize = 30;
 const FREEZE: Span = Span::from_millis(150);
 
 /// The measurement of one call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Call {
     frame_rate: f64,
+    /// What its viewer has had so far, if time series are recorded.
+    watch: Watch,
 }
 
 /// What was seen of the frames that were generated in the measured time.
@@ -109,10 +113,46 @@ impl JitterBuffer {
     }
 }
 
+/// What shows frames, one after the other.
+#[derive(Clone, Debug, Default)]
+struct Display {
+    buffer: JitterBuffer,
+    /// Whether the picture before is there, and until when nothing can be shown.
+    intact: bool,
+    last: Time,
+}
+
+impl Display {
+    /// When the next frame is shown, if ever, that was complete at `complete`; a key frame behind it was at `next_key`.
+    fn show(&mut self, frame: &Frame, complete: Option<Time>, next_key: Time) -> Option<Time> {
+        let due = complete.map(|complete| {
+            // What the buffer knows is what was complete before this frame; one without a past is shown at once.
+            let due = self.buffer.due(frame.at).unwrap_or(complete);
+            self.buffer.add(complete, complete.since(frame.at));
+            due.max(complete)
+        });
+        let decodable = (self.intact || frame.kind != FrameKind::P) && complete <= Some(next_key);
+        let display = due.filter(|_| decodable).map(|due| due.max(self.last));
+        self.intact = display.is_some();
+        self.last = display.unwrap_or(self.last);
+        display
+    }
+}
+
+/// A viewer while the call goes on.
+#[derive(Clone, Debug, Default)]
+struct Watch {
+    display: Display,
+    /// Frames whose fate is known, and of these those that are shown later: when, and when they were generated.
+    known: usize,
+    ahead: VecDeque<(Time, Time)>,
+    frame_delay: Option<Span>,
+}
+
 impl Call {
     /// The measurement of the frames of `encoder`.
     pub fn new(encoder: &EncoderPlan) -> Call {
-        Call { frame_rate: encoder.frame_rate }
+        Call { frame_rate: encoder.frame_rate, watch: Watch::default() }
     }
 
     /// Frames per second.
@@ -122,25 +162,42 @@ impl Call {
 
     /// When each frame is shown, if ever.
     fn shown(frames: &[(Frame, Option<Time>)]) -> Vec<Option<Time>> {
-        let mut buffer = JitterBuffer::default();
-        let mut shown = Vec::with_capacity(frames.len());
-        let next_key = next_keys(frames);
-        // Whether the picture before is there, and until when nothing can be shown.
-        let (mut intact, mut last) = (false, Time::ZERO);
-        for (&(frame, complete), next_key) in frames.iter().zip(next_key) {
-            let due = complete.map(|complete| {
-                // What the buffer knows is what was complete before this frame; one without a past is shown at once.
-                let due = buffer.due(frame.at).unwrap_or(complete);
-                buffer.add(complete, complete.since(frame.at));
-                due.max(complete)
-            });
-            let decodable = (intact || frame.kind != FrameKind::P) && complete <= Some(next_key);
-            let display = due.filter(|_| decodable).map(|due| due.max(last));
-            intact = display.is_some();
-            last = display.unwrap_or(last);
-            shown.push(display);
+        let mut display = Display::default();
+        let next_keys = next_keys(frames);
+        let frames = frames.iter().zip(next_keys);
+        frames.map(|((frame, complete), next_key)| display.show(frame, *complete, next_key)).collect()
+    }
+
+    /// What the viewer has of `frames` at `now`. Calls come in the order of time. Nothing is known of what is complete
+    /// later: a frame waits until it is complete, or a key frame behind it is.
+    pub(super) fn viewed(&mut self, frames: &[Seen], now: Time) -> Viewed {
+        let Watch { display, known, ahead, frame_delay } = &mut self.watch;
+        let is_here = |seen: &Seen| !seen.is_empty && seen.complete.is_some_and(|at| at < now);
+        let told: Vec<_> = frames[*known..]
+            .iter()
+            .map(|seen| (seen.frame, seen.complete.filter(|_| is_here(seen))))
+            .collect();
+        for ((&(frame, complete), next_key), seen) in told.iter().zip(next_keys(&told)).zip(&frames[*known..])
+        {
+            if !seen.is_empty {
+                if complete.is_none() && next_key == Time::MAX {
+                    break;
+                }
+                ahead.extend(display.show(&frame, complete, next_key).map(|at| (at, frame.at)));
+            }
+            *known += 1;
         }
-        shown
+        let mut shown = 0;
+        while let Some(&(at, generated)) = ahead.front()
+            && at < now
+        {
+            shown += 1;
+            *frame_delay = Some(at.since(generated));
+            ahead.pop_front();
+        }
+        let here = ahead.len() + frames[*known..].iter().filter(|seen| is_here(seen)).count();
+        let buffered = Span::from_seconds(here as f64 / self.frame_rate);
+        Viewed { frame_delay: *frame_delay, buffered, shown: Some(shown), ..Viewed::default() }
     }
 
     /// What was seen within `window`.
@@ -171,7 +228,7 @@ impl Call {
     }
 
     /// Looks for freezes; the last frame stands until the end.
-    fn freeze(self, shown: impl Iterator<Item = Time>, window: &Window, report: &mut CallReport) {
+    fn freeze(&self, shown: impl Iterator<Item = Time>, window: &Window, report: &mut CallReport) {
         let mut intervals: VecDeque<u64> = VecDeque::with_capacity(INTERVALS);
         let mut before: Option<Time> = None;
         let end = std::iter::once(window.to);
@@ -217,7 +274,7 @@ mod tests {
 
     fn report(delays: &[Option<u64>], keys: &[usize], end_ms: u64) -> CallReport {
         let window = Window { from: at(0), to: at(end_ms) };
-        Call { frame_rate: 25.0 }.report(frames(delays, keys).into_iter(), &window)
+        Call { frame_rate: 25.0, watch: Watch::default() }.report(frames(delays, keys).into_iter(), &window)
     }
 
     #[test]

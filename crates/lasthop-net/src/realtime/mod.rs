@@ -16,6 +16,7 @@ use lasthop_core::time::{Span, Time};
 use crate::frames::Frame;
 use crate::measure::Window;
 use crate::plan::{Traffic, Transport};
+use crate::trace::Viewed;
 use call::{Call, CallReport};
 use gaps::Gaps;
 use plan::{RealtimePlan, SentCount};
@@ -176,11 +177,22 @@ impl Realtime {
         self.playback.is_some() && self.call.is_none()
     }
 
-    /// How long playing has stood still before `now`; `None` unless a player waits for what has not come. `whole`: see
-    /// [`Realtime::report`].
-    pub fn stalled(&mut self, now: Time, whole: bool) -> Option<Span> {
-        let playback = self.playback.as_mut().filter(|_| whole && self.call.is_none())?;
-        playback.stalled(now)
+    /// How long playing has stood still before `now`; `None` unless a player waits for what has not come. Calls come in
+    /// the order of time, and the sender has not cut anything out (see [`Realtime::report`]).
+    pub fn stalled(&mut self, now: Time) -> Option<Span> {
+        self.playback.as_mut().filter(|_| self.call.is_none())?.stalled(now)
+    }
+
+    /// What a viewer has at `now`, an `interval` after the last time; `None` if the flow carries no frames. Otherwise
+    /// as [`Realtime::stalled`], which comes first.
+    pub fn viewed(&mut self, now: Time, interval: Span) -> Option<Viewed> {
+        let playback = self.playback.as_mut()?;
+        let rate = playback.encoded(now) as f64 * 8.0 / interval.seconds();
+        let viewed = match &mut self.call {
+            Some(call) => call.viewed(playback.seen(), now),
+            None => playback.viewed(now),
+        };
+        Some(Viewed { rate: Some(rate), ..viewed })
     }
 
     /// Packets that never came over an unreliable transport, whatever repaired others; those that are under way at the

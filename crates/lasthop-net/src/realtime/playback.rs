@@ -8,15 +8,16 @@ use lasthop_core::time::{Span, Time};
 
 use crate::frames::{Frame, FrameKind};
 use crate::measure::Window;
+use crate::trace::Viewed;
 
 /// A frame at the receiver.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    frame: Frame,
+pub(super) struct Seen {
+    pub(super) frame: Frame,
     /// Bytes of it that have not arrived; none at all if the encoder skipped it.
     missing: u64,
-    is_empty: bool,
-    complete: Option<Time>,
+    pub(super) is_empty: bool,
+    pub(super) complete: Option<Time>,
 }
 
 /// The frames of one flow, and when they were complete.
@@ -34,8 +35,31 @@ pub struct Playback {
     completed: usize,
     /// The source has come to an end by itself.
     ended: bool,
-    /// What has been played of it, if time series are recorded.
+    /// What has been played of it, if time series are recorded: by a player that waits for every frame, by one that
+    /// does not; and what both have.
     show: Show,
+    pass: Pass,
+    watch: Watch,
+}
+
+/// What a time series of a film needs beside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    /// Frames that had been encoded and due, and bytes up to them.
+    encoded: (usize, u64),
+    shown: usize,
+    frame_delay: Option<Span>,
+}
+
+/// Playing of a player that goes on without what has not come.
+#[derive(Clone, Debug, Default)]
+struct Pass {
+    start: Option<Time>,
+    /// The next frame that is due.
+    next: usize,
+    /// Whether the last anchor can be decoded, and how many B frames behind it wait for the next one.
+    anchor: bool,
+    waiting: u64,
 }
 
 /// Playing of a player that waits for every frame.
@@ -45,6 +69,8 @@ struct Show {
     start: Option<Time>,
     /// When playing stopped for want of a frame, and when it went on.
     stalls: Vec<(Time, Option<Time>)>,
+    /// The frame that was shown last, and when.
+    newest: Option<(usize, Time)>,
 }
 
 /// Where such a player is.
@@ -99,6 +125,8 @@ impl Playback {
             completed: 0,
             ended: false,
             show: Show::default(),
+            pass: Pass::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -223,6 +251,7 @@ impl Playback {
                     }
                     let complete = self.frames.get(next).and_then(|seen| seen.complete);
                     if complete.is_some_and(|complete| complete <= due) {
+                        show.newest = Some((next, due));
                         show.at = At::Playing { base, first, next: next + 1 };
                     } else {
                         show.stalls.push((due, None));
@@ -247,6 +276,82 @@ impl Playback {
         Some(Span(lengths.sum()))
     }
 
+    /// All frames so far.
+    pub(super) fn seen(&self) -> &[Seen] {
+        &self.frames
+    }
+
+    /// Bytes that were encoded before `now` and not told before.
+    pub fn encoded(&mut self, now: Time) -> u64 {
+        let (known, before) = self.watch.encoded;
+        let news = self.frames[known..].iter().take_while(|seen| seen.frame.at < now);
+        let (count, end) = news.fold((0, before), |(count, _), seen| (count + 1, seen.frame.end));
+        self.watch.encoded = (known + count, end);
+        end - before
+    }
+
+    /// What the viewer has at `now`: of a player that waits, once [`Playback::stalled`] was asked at that time. Calls
+    /// come in the order of time.
+    pub fn viewed(&mut self, now: Time) -> Viewed {
+        let (next, shown) = if self.reliable {
+            let next = match self.show.at {
+                At::Filling { from } => from,
+                At::Playing { next, .. } => next,
+                At::End(_) => self.frames.len(),
+            };
+            let news = self.frames[self.watch.shown..next].iter().filter(|seen| !seen.is_empty).count();
+            if let Some((index, at)) = self.show.newest {
+                self.watch.frame_delay = Some(at.since(self.frames[index].frame.at));
+            }
+            self.watch.shown = next;
+            (next, news as u64)
+        } else {
+            let shown = self.pass(now);
+            (self.pass.next, shown)
+        };
+        let is_here = |seen: &&Seen| !seen.is_empty && seen.complete.is_some_and(|at| at < now);
+        let here = self.frames[next..].iter().filter(is_here).count();
+        Viewed {
+            frame_delay: self.watch.frame_delay,
+            buffered: self.span_of(here),
+            shown: Some(shown),
+            ..Viewed::default()
+        }
+    }
+
+    /// Goes on to `now` without what has not come; returns how many frames turn out to be shown. A B frame does when
+    /// the anchor behind it is due.
+    fn pass(&mut self, now: Time) -> u64 {
+        let start = self.pass.start.or_else(|| self.start_of_what_comes().filter(|&start| start < now));
+        self.pass.start = start;
+        let (Some(start), pass) = (start, &mut self.pass) else { return 0 };
+        let mut shown = 0;
+        while let Some(seen) = self.frames.get(pass.next) {
+            let due = start + Span::from_seconds(pass.next as f64 / self.frame_rate);
+            if due >= now {
+                break;
+            }
+            pass.next += 1;
+            if seen.is_empty {
+                continue;
+            }
+            let in_time = seen.complete.is_some_and(|complete| complete <= due);
+            if in_time {
+                self.watch.frame_delay = Some(due.since(seen.frame.at));
+            }
+            match seen.frame.kind {
+                FrameKind::Any => shown += u64::from(in_time),
+                FrameKind::B => pass.waiting += u64::from(in_time && pass.anchor),
+                kind => {
+                    pass.anchor = in_time && (kind == FrameKind::I || pass.anchor);
+                    let waiting = std::mem::take(&mut pass.waiting);
+                    shown += u64::from(pass.anchor) * (1 + waiting);
+                }
+            }
+        }
+        shown
+    }
+
     /// A player that waits for every frame.
     fn play_in_order(&self, window: &Window) -> PlaybackReport {
         let mut show = Show::default();
@@ -266,13 +371,16 @@ impl Playback {
         }
     }
 
+    /// When a player starts that goes on without the frames that have not come: once it has enough, or what is behind.
+    fn start_of_what_comes(&self) -> Option<Time> {
+        let last = self.start_frames - 1;
+        let last = if self.ended { last.min(self.frames.len().saturating_sub(1)) } else { last };
+        self.frames.get(last..).unwrap_or_default().iter().filter_map(|seen| seen.complete).min()
+    }
+
     /// A player that goes on without the frames that have not come.
     fn play_what_comes(&self, window: &Window) -> PlaybackReport {
-        let last_of_start = self.start_frames - 1;
-        let last_of_start =
-            if self.ended { last_of_start.min(self.frames.len().saturating_sub(1)) } else { last_of_start };
-        let buffered = self.frames.get(last_of_start..).unwrap_or_default();
-        let start = buffered.iter().filter_map(|seen| seen.complete).min().filter(|&start| start < window.to);
+        let start = self.start_of_what_comes().filter(|&start| start < window.to);
         let Some(start) = start else { return PlaybackReport::default() };
         let due = |index: usize| start + self.span_of(index);
         let shown: Vec<(FrameKind, bool)> = (self.frames.iter().enumerate())

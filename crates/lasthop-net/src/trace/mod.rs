@@ -146,6 +146,21 @@ pub struct FlowSample {
     pub held: Option<u64>,
     /// How long playing has stood still so far, after it began; of a player that waits for what has not come.
     pub stalled: Option<Span>,
+    /// What a viewer of the flow has.
+    pub viewed: Option<Viewed>,
+}
+
+/// Video at its viewer at the end of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Viewed {
+    /// What the encoder made in the interval, or the newest segment of a player has, in bit/s; none before the first.
+    pub rate: Option<f64>,
+    /// How old the newest frame was when it was shown; none before the first, and for a player of segments.
+    pub frame_delay: Option<Span>,
+    /// Playing time of what is there and was not shown.
+    pub buffered: Span,
+    /// Frames that were shown in the interval; none for a player of segments.
+    pub shown: Option<u64>,
 }
 
 /// A flow in an interval: its sender at the end, and what its receiver saw.

@@ -22,6 +22,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::Offered;
 use super::client::{Acts, Ask, Client, Connections, Outcome};
+use crate::trace::Viewed;
 
 /// How bit rates are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -216,6 +217,18 @@ impl Screen {
         let mut screen = self.clone();
         screen.advance(now.max(self.since));
         screen.stalled
+    }
+
+    /// What the viewer has at `now`.
+    pub fn viewed(&self, now: Time) -> Viewed {
+        let mut screen = self.clone();
+        screen.advance(now.max(self.since));
+        Viewed {
+            rate: screen.last.map(|rate| rate as f64),
+            frame_delay: None,
+            buffered: screen.buffered,
+            shown: None,
+        }
     }
 
     /// What the viewer has had by `end`.

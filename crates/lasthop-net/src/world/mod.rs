@@ -775,14 +775,20 @@ impl World {
             let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
             let rtt = mean_since(last_rtt, rtt);
             let held = self.relays.before(flow as usize).map(Half::held);
-            let stalled = match self.exchanges.outcome_of(flow as usize) {
-                Some(Outcome::Screen(screen)) => Some(screen.stalled(self.now)),
-                Some(Outcome::Pages(_)) => None,
+            let (stalled, viewed) = match self.exchanges.outcome_of(flow as usize) {
+                Some(Outcome::Screen(screen)) => {
+                    (Some(screen.stalled(self.now)), Some(screen.viewed(self.now)))
+                }
+                Some(Outcome::Pages(_)) => (None, None),
                 None => (self.network.flows[flow as usize].realtime_mut())
-                    .and_then(|realtime| realtime.stalled(self.now, sender.numbers_are_whole())),
+                    .filter(|_| sender.numbers_are_whole())
+                    .map_or((None, None), |realtime| {
+                        (realtime.stalled(self.now), realtime.viewed(self.now, self.sample_interval))
+                    }),
             };
+            let time = self.now;
             let sample =
-                FlowSample { time: self.now, flow, cwnd, ssthresh, srtt, rtt, flight, rate, held, stalled };
+                FlowSample { time, flow, cwnd, ssthresh, srtt, rtt, flight, rate, held, stalled, viewed };
             if let Some(recorder) = &mut self.network.recorder {
                 recorder.add_sample(sample);
             }

@@ -46,7 +46,7 @@ const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of
 const FLOW: Declared = ("flow", Kind::Text, About::new("", "flow"), "name of the flow");
 const LINK: Declared = ("link", Kind::Text, About::new("", "link"), "name of the link, with its direction");
 
-const FLOW_SERIES: [Declared; 14] = [
+const FLOW_SERIES: [Declared; 18] = [
     TIME,
     FLOW,
     (
@@ -113,6 +113,34 @@ const FLOW_SERIES: [Declared; 14] = [
         About::new("s", "stall time"),
         "how long playing has stood still so far, the wait before its start not counted; null for flows without a \
          player that waits for what has not come",
+    ),
+    (
+        "video_rate_bit_s",
+        Kind::Number,
+        About::new("bit/s", "video rate"),
+        "of a flow with frames, what was encoded in the interval; of a player of segments, the bit rate of the newest \
+         one, null before it; null for others",
+    ),
+    (
+        "frame_delay_s",
+        Kind::Number,
+        About::new("s", "frame delay"),
+        "from the generation of the frame that was shown last to its display, which the playout buffer is a part of; \
+         null before the first, and for flows without frames",
+    ),
+    (
+        "video_buffer_s",
+        Kind::Number,
+        About::new("s", "video buffer"),
+        "playing time of the video that is at the viewer at that time and was not shown yet; null for flows without \
+         video",
+    ),
+    (
+        "shown_frames",
+        Kind::Unsigned,
+        About::new("frames", "frames shown"),
+        "frames that were shown in the interval, of a film those that could be decoded in time; null for flows without \
+         frames",
     ),
 ];
 
