@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import lasthop as lh
+from lasthop import columns
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: Pages of the site, and how each leads to a story in the page.
@@ -31,3 +32,13 @@ def test_the_site_has_no_broken_link_and_every_public_name(tmp_path: Path) -> No
     links = [href in (tmp_path / name).read_text() for name, href in LINKS.items()]
     assert all(links) if page.exists() else not any(links), links
     assert (tmp_path / "page/index.html").exists() == page.exists()
+
+
+def test_every_column_stands_on_a_page() -> None:
+    """Tables of `results.md`, and of pages of helpers for what they count, have all that is declared."""
+    text = "".join(page.read_text() for page in (DOCS / "reference").rglob("*.md"))
+    tables = ("runs", "totals", "flows", "links", "history", "flow_series", "link_series", "helper_series")
+    for table in (*tables, "hops", "windows", "frames"):
+        declared = columns.declared(table).values()
+        names = {column.pattern or column.name for column in declared}
+        assert sorted(name for name in names if f"| `{name}` |" not in text) == [], table
