@@ -78,6 +78,17 @@ const FORMS = {
   }),
 };
 
+/** The same as quinn writes it, whose RTT were in seconds once: lengths in the header, no frames, and at first a guess. */
+const ofQuinn = (rtt) => [
+  { qlog_version: "0.3", qlog_format: "JSON-SEQ", trace: { vantage_point: { type: "unknown" }, configuration: { time_offset: 0 } } },
+  ...[0, 1, 2].map((number) => ({ time: number, name: "transport:packet_sent", data: { header: { packet_type: "1RTT", packet_number: number, length: 1200 } } })),
+  { time: 2, name: "recovery:metrics_updated", data: { latest_rtt: rtt * 6.66, congestion_window: 12000 } },
+  { time: 50, name: "transport:packet_received", data: { header: { packet_type: "1RTT", packet_number: 0 } } },
+  { time: 50, name: "recovery:metrics_updated", data: { latest_rtt: rtt } },
+  { time: 50, name: "recovery:packet_lost", data: { header: { packet_type: "1RTT", packet_number: 1, length: 1200 }, trigger: "reordering_threshold" } },
+].map((one) => `\x1e${JSON.stringify(one)}\n`).join("");
+Object.assign(FORMS, { "quinn.sqlog": ofQuinn(0.05), "quinn-of-2026.sqlog": ofQuinn(50) });
+
 const WRONG = {
   "other.qlog": ["{}", /cannot read the log 'other.qlog': no qlog_version stands at its beginning/],
   "broken.sqlog": ['{"qlog_version":"0.3"}\nnonsense\n{}', /record 2 is no JSON/],
@@ -100,6 +111,9 @@ test("every form of a log gives the same, and what is none is told", async () =>
   };
   for (const [name, text] of Object.entries(FORMS)) {
     assert.match(await give(name, text), /^3 packets sent, 1 declared lost \(33 %\), 1 received, 50 ms, 576 kbit\/s sent/, name);
+    if (!name.startsWith("quinn")) continue;
+    const rtt = Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(".chart[data-panel=rtt] .canvas").getAttribute("aria-label"))[1]);
+    assert.ok(rtt > 0.04 && rtt < 0.34, `${name}: ${rtt} s`);
   }
   assert.match(await give("cut.sqlog", FORMS["lines.sqlog"].slice(0, -20)), /none declared lost.*it was cut while it was written/s);
   for (const [name, [text, expected]] of Object.entries(WRONG)) assert.match(await give(name, text), expected, name);

@@ -2,6 +2,9 @@
 // JSON text, records apart by lines or by RS (RFC 7464). Of a trace it takes what a connection sent, what was
 // acknowledged or declared lost, and what its controller said. It knows no other events, and no file is too odd for an
 // error in words.
+//
+// Two things that quinn writes otherwise than the schema has them are read as they are meant: the length of a packet
+// stands in its header, and RTT were in seconds until May 2026 (quinn-rs/quinn#2631), as those of noq.
 
 import type { CapturedWay, Columns, QlogRead } from "./types";
 
@@ -133,9 +136,12 @@ function framesOf(data: Json): Json[] {
   return Array.isArray(data["frames"]) ? data["frames"].filter(isObject) : [];
 }
 
+/** The length of a packet where quinn writes it. In the schema it is that field of a long header, without what stands before it. */
+const lengthInHeader = (data: Json): unknown => (isObject(data["raw"]) ? undefined : objectOf(data["header"])["length"]);
+
 function sizeOf(data: Json): number {
   const header = objectOf(data["header"]);
-  const told = [objectOf(data["raw"])["length"], header["packet_size"], data["packet_size"], header["payload_length"]].map(numberOf).find((one) => one > 0);
+  const told = [objectOf(data["raw"])["length"], header["packet_size"], data["packet_size"], header["payload_length"], lengthInHeader(data)].map(numberOf).find((one) => one > 0);
   return told ?? framesOf(data).reduce((sum, frame) => sum + (numberOf(frame["length"]) || 0), 0);
 }
 
@@ -213,12 +219,17 @@ export function readQlog(bytes: { size: number; text: () => string }, name: stri
   const said: number[][] = [[], [], []];
   let length = 0;
   let known = [Number.NaN, Number.NaN, Number.NaN];
+  let [begun, isOfQuinn] = [Number.NaN, false];
   for (const { at, name: event, data } of eventsOf(trace)) {
     length = Math.max(length, at);
     if (event === "packet_sent" || event === "packet_received") {
       const [own, other] = event === "packet_sent" ? [sent, received] : [received, sent];
       const key = keyOf(data);
       own.take(key, at, sizeOf(data));
+      if (event === "packet_sent") {
+        if (Number.isNaN(begun)) begun = at;
+        isOfQuinn ||= lengthInHeader(data) !== undefined;
+      }
       for (const frame of framesOf(data)) if (textOf(frame["frame_type"]).toLowerCase() === "ack") other.acknowledge(key.split(" ")[0] ?? "", at, rangesOf(frame));
     } else if (event === "packet_lost") {
       sent.lose(keyOf(data));
@@ -227,11 +238,18 @@ export function readQlog(bytes: { size: number; text: () => string }, name: stri
       // A log says what has changed.
       known = known.map((value, place) => (Number.isFinite(told[place]) ? (told[place] ?? value) : value));
       const [window, flight, rtt] = known;
-      if (rtt) put(trips, [at, rtt * trace.unit]);
+      if (rtt) put(trips, [at, rtt]);
       put(said, [at, window ?? Number.NaN, flight ?? Number.NaN]);
     }
   }
   if (sent.packets + received.packets === 0) throw new QlogError("its trace has no packet_sent and no packet_received: ask the stack to log the events of transport");
+  // No round trip is longer than the time since the first packet left: RTT of which one would be so are not in seconds.
+  // What is told first is quinn's guess, and counts only if nothing else is told.
+  const [times = [], told = []] = trips;
+  const fits = told.map((trip, place) => trip <= (times[place] ?? 0) - begun + 1e-6);
+  const measured = fits.filter((_, place) => told[place] !== told[0]);
+  const inSeconds = isOfQuinn && (measured.length > 0 ? measured : fits.slice(0, 1)).every((fit) => fit);
+  trips[1] = told.map((trip) => trip * (inSeconds ? 1 : trace.unit));
   const isSender = sent.bytes >= received.bytes;
   const way = isSender ? sent : received;
   return {
