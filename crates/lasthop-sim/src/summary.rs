@@ -1031,8 +1031,9 @@ impl FlowSummary {
             let came = &world.network.flows[down_end];
             delivered += came.bytes_delivered;
             received += came.bytes_received;
-            let further = if number > 0 { &[down, up][..] } else { &[up][..] };
-            for &flow in further {
+            // The first connection's answers are in the row; outside one flow has requests too.
+            let further = [down, up].into_iter().skip(usize::from(number == 0));
+            for flow in further.take(if up == down { usize::from(number > 0) } else { 2 }) {
                 let stats = &world.network.flows[flow];
                 let row = FlowSummary::new(
                     &plan.flows[flow],

@@ -69,6 +69,81 @@ impl Beliefs {
     }
 }
 
+/// When the newest of the packets was sent that quinn has told a controller are lost. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses(Arc<Mutex<Option<Instant>>>);
+
+impl Losses {
+    pub(crate) fn newest(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Any controller, with an ear for what is lost.
+pub(crate) struct Overheard {
+    pub(crate) factory: Arc<dyn ControllerFactory + Send + Sync>,
+    pub(crate) losses: Losses,
+}
+
+impl ControllerFactory for Overheard {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let controller = self.factory.clone().build(now, current_mtu);
+        Box::new(Overhearing { controller, losses: self.losses.clone() })
+    }
+}
+
+struct Overhearing {
+    controller: Box<dyn Controller>,
+    losses: Losses,
+}
+
+impl Controller for Overhearing {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.controller.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        self.controller.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+        self.controller.on_end_acks(now, in_flight, app_limited, largest);
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
+        // Without lost bytes it is a mark.
+        if lost_bytes > 0 {
+            let mut newest = self.losses.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *newest = (*newest).max(Some(sent));
+        }
+        self.controller.on_congestion_event(now, sent, is_persistent, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.controller.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.controller.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Overhearing { controller: self.controller.clone_box(), losses: self.losses.clone() })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.controller.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self.controller.into_any()
+    }
+}
+
 impl ControllerFactory for Ours {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let packet = u64::from(current_mtu);

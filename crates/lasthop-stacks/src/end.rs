@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lasthop::{Ecn, Stream, Time};
+use lasthop::{Ecn, Span, Stream, Time};
 use lasthop_cc::LossKind;
+use lasthop_net::traffic::Demand;
 
 use crate::{Carried, Report, Stack};
 
@@ -119,9 +120,27 @@ impl End {
         guarded(|| self.stack.write(now, bytes, is_last))
     }
 
-    /// Most data that a datagram takes.
-    pub(crate) fn room(&mut self) -> Option<u32> {
-        self.stack.room()
+    /// A client or its server hands over bytes on a stream.
+    pub(crate) fn exchange(&mut self, now: Time, stream: u32, bytes: u64) -> Result<(), Reason> {
+        guarded(|| self.stack.exchange(now, stream, bytes))
+    }
+
+    /// Takes the streams on which something has come.
+    pub(crate) fn heard(&mut self, all: &mut Vec<(u32, u64)>) {
+        self.stack.heard(all);
+    }
+
+    /// What the stack says to an application that writes by a clock. The rate is a window in each round trip, as our
+    /// own TCP says it to an encoder, of which data is the share of a full packet.
+    pub(crate) fn demand(&mut self) -> Demand {
+        let (room, report) = (self.stack.room(), self.stack.report());
+        let rate = match (report.connected, report.cwnd_bytes, report.rtt, report.packet_bytes, room) {
+            (Some(_), Some(cwnd), Some(rtt), Some(packet @ 1..), Some(room)) if rtt > Span::ZERO => {
+                Some(cwnd as f64 * 8.0 / rtt.seconds() * (f64::from(room) / packet as f64))
+            }
+            _ => None,
+        };
+        Demand { rate, waiting: self.stack.waiting(), lost: self.stack.lost(), room }
     }
 
     /// What the last datagram carries.

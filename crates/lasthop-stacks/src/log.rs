@@ -14,20 +14,22 @@ use serde_json::{Value, json};
 const RECORD: u8 = 0x1e;
 const RTTS: [&str; 4] = ["min_rtt", "smoothed_rtt", "latest_rtt", "rtt_variance"];
 
-/// The log of the end that opens a connection. Clones are the same log.
+/// The log of the end of a connection that has the data. Clones are the same log.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     /// What stands at its head: of what it is.
     pub title: String,
     /// How it came to be.
     pub description: String,
+    /// Whether it is that of the end that answers.
+    pub answers: bool,
     text: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Log {
     /// An empty one.
     pub fn new(title: String, description: String) -> Log {
-        Log { title, description, text: Arc::default() }
+        Log { title, description, answers: false, text: Arc::default() }
     }
 
     /// Takes what has been written since the last call: whole records.
@@ -37,7 +39,7 @@ impl Log {
         for record in written.split(|&byte| byte == RECORD).filter(|record| !record.is_empty()) {
             // What a stack left in the midst of when it panicked is no record.
             let Ok(mut value) = serde_json::from_slice(record) else { continue };
-            if mend(&mut value).is_none() {
+            if mend(&mut value, self.answers).is_none() {
                 continue;
             }
             taken.push(RECORD);
@@ -64,10 +66,11 @@ impl io::Write for Log {
 }
 
 /// Makes a record what the schema says; `None` if nothing is left of it.
-fn mend(record: &mut Value) -> Option<()> {
+fn mend(record: &mut Value, answers: bool) -> Option<()> {
     let kind = record.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Some(trace) = record.get_mut("trace") {
-        trace["vantage_point"] = json!({ "name": "sender", "type": "client" });
+        let role = if answers { "server" } else { "client" };
+        trace["vantage_point"] = json!({ "name": "sender", "type": role });
         trace["common_fields"] =
             json!({ "protocol_type": ["QUIC"], "time_format": "relative", "reference_time": 0.0 });
         return Some(());

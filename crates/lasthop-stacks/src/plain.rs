@@ -35,6 +35,11 @@ impl Plain {
         self.with(|left| mem::take(&mut left.carried))
     }
 
+    /// How much of the stream has left.
+    pub(crate) fn until(&self) -> u64 {
+        self.with(|left| left.until)
+    }
+
     /// Another connection begins.
     pub(crate) fn reset(&self) {
         self.with(|left| *left = Left::default());

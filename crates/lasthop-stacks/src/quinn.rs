@@ -1,4 +1,5 @@
-//! QUIC by quinn-proto: one connection that sends over one stream, or in datagrams, set up by TLS 1.3.
+//! QUIC by quinn-proto: one connection that sends over one stream or in datagrams, or that asks and is answered over
+//! many streams, set up by TLS 1.3.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -15,7 +16,7 @@ use quinn_proto::{
     TimeSource, TransportConfig, VarInt, congestion,
 };
 
-use crate::controller::{Beliefs, Ours};
+use crate::controller::{Beliefs, Losses, Ours, Overheard};
 use crate::judge::wire::Secrets;
 use crate::plain::{Plain, Watched};
 use crate::{Carried, Ends, Log, Report, Stack, certificate, entropy};
@@ -83,19 +84,13 @@ impl Congestion {
         }
     }
 
-    fn choose(&self, transport: &mut TransportConfig) {
+    fn factory(&self) -> Arc<dyn congestion::ControllerFactory + Send + Sync> {
         match self {
-            Congestion::NewReno => {
-                transport.congestion_controller_factory(Arc::new(congestion::NewRenoConfig::default()))
-            }
-            Congestion::Cubic => {
-                transport.congestion_controller_factory(Arc::new(congestion::CubicConfig::default()))
-            }
-            Congestion::Bbr => {
-                transport.congestion_controller_factory(Arc::new(congestion::BbrConfig::default()))
-            }
-            Congestion::Ours(ours) => transport.congestion_controller_factory(Arc::new(ours.clone())),
-        };
+            Congestion::NewReno => Arc::new(congestion::NewRenoConfig::default()),
+            Congestion::Cubic => Arc::new(congestion::CubicConfig::default()),
+            Congestion::Bbr => Arc::new(congestion::BbrConfig::default()),
+            Congestion::Ours(ours) => Arc::new(ours.clone()),
+        }
     }
 }
 
@@ -120,12 +115,22 @@ pub struct Settings {
     pub timed: bool,
     /// Whether what is written so goes in datagrams (RFC 9221), none of which is sent again.
     pub datagrams: bool,
+    /// Whether the end that opens the connection asks and the other answers, over streams that the former takes
+    /// ([`Stack::exchange`]).
+    pub exchange: bool,
     /// Whether both ends tell what datagrams carry and what has come.
     pub measured: bool,
     /// Where the secrets of its TLS are told, if somewhere.
     pub secrets: Option<Secrets>,
-    /// Where the end that opens the connection writes what it does, if somewhere.
+    /// Where the end that has the data writes what it does, if somewhere.
     pub log: Option<Log>,
+}
+
+impl Settings {
+    /// Whether the end that answers has the data.
+    fn is_served(&self) -> bool {
+        self.answers || self.exchange
+    }
 }
 
 /// Connection ids from the run's stream.
@@ -158,33 +163,43 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
     let transport = Arc::new(transport(settings));
     let (mut sender, mut receiver) = (ends.sender_entropy.clone(), ends.receiver_entropy.clone());
     let plain = settings.measured.then(Plain::default);
-    let (mut client, server) = configurations(&mut receiver, &transport, settings, plain.as_ref());
-    let server = Arc::new(server);
+    let (mut client, mut server) = configurations(&mut receiver, &transport, settings, plain.as_ref());
     let clock = Clock::new();
-    let open = |client: &ClientConfig, entropies: (Stream, Stream), bytes| {
-        let lengths = if settings.answers { (None, Some(bytes)) } else { (Some(bytes), None) };
-        open(clock, (client.clone(), server.clone()), (ends, entropies), lengths)
+    let open = |client: &ClientConfig, server: &ServerConfig, entropies: (Stream, Stream), bytes| {
+        let lengths = match (settings.exchange, settings.answers) {
+            (true, _) => (None, None),
+            (false, true) => (None, Some(bytes)),
+            (false, false) => (Some(bytes), None),
+        };
+        open(clock, (client.clone(), Arc::new(server.clone())), (ends, entropies), lengths)
     };
     if settings.early_data {
         // They have met before the run: what the one keeps of it stands in the configurations.
-        let (mut one, mut other) = open(&client, (sender.branch(), receiver.branch()), 0);
+        let (mut one, mut other) = open(&client, &server, (sender.branch(), receiver.branch()), 0);
         meet(&mut one, &mut other, ends.at);
         plain.iter().for_each(Plain::reset);
     }
-    if let Some(log) = &settings.log {
-        client.transport_config(Arc::new(logged(settings, log, clock)));
+    let losses = Losses::default();
+    let of_sender = Arc::new(transport_of_sender(settings, &losses, clock));
+    if settings.is_served() {
+        server.transport_config(of_sender);
+    } else {
+        client.transport_config(of_sender);
     }
     let bytes = if settings.timed { 0 } else { settings.bytes.unwrap_or(u64::MAX) };
-    let (mut one, mut other) = open(&client, (sender, receiver), bytes);
-    for end in [&mut one, &mut other] {
+    let (mut one, mut other) = open(&client, &server, (sender, receiver), bytes);
+    for (end, asks) in [(&mut one, true), (&mut other, false)] {
         end.more = settings.timed;
         end.messages = settings.datagrams.then(Messages::default);
         end.ranges = settings.measured.then(Ranges::default);
+        end.streams = settings.exchange.then(|| Streams { asks, ..Streams::default() });
     }
     one.plain = plain;
+    let sending = if settings.is_served() { &mut other } else { &mut one };
     if let Congestion::Ours(ours) = &settings.congestion {
-        one.beliefs = Some(ours.beliefs());
+        sending.beliefs = Some(ours.beliefs());
     }
+    sending.losses = losses;
     if settings.datagrams {
         one.stream = None;
     }
@@ -194,8 +209,10 @@ pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dy
 /// What both ends are told of transport.
 fn transport(settings: &Settings) -> TransportConfig {
     let mut transport = TransportConfig::default();
-    settings.congestion.choose(&mut transport);
     transport
+        .congestion_controller_factory(settings.congestion.factory())
+        // Answers come one behind the other, as far as nothing is lost.
+        .send_fairness(!settings.exchange)
         .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .send_window(STREAM_WINDOW.into());
@@ -208,15 +225,22 @@ fn transport(settings: &Settings) -> TransportConfig {
     transport
 }
 
-/// The same for an end that writes a log, whose times are those of the run.
-fn logged(settings: &Settings, log: &Log, clock: Clock) -> TransportConfig {
-    let mut qlog = QlogConfig::default();
-    qlog.writer(Box::new(log.clone()))
-        .title(Some(log.title.clone()))
-        .description(Some(log.description.clone()))
-        .start_time(clock.instant(Time::ZERO));
+/// The same for the end that has the data: it may write a log, whose times are those of the run, and tells what is lost
+/// for good.
+fn transport_of_sender(settings: &Settings, losses: &Losses, clock: Clock) -> TransportConfig {
     let mut transport = transport(settings);
-    transport.qlog_stream(qlog.into_stream());
+    if settings.datagrams {
+        let factory = settings.congestion.factory();
+        transport.congestion_controller_factory(Arc::new(Overheard { factory, losses: losses.clone() }));
+    }
+    if let Some(log) = &settings.log {
+        let mut qlog = QlogConfig::default();
+        qlog.writer(Box::new(log.clone()))
+            .title(Some(log.title.clone()))
+            .description(Some(log.description.clone()))
+            .start_time(clock.instant(Time::ZERO));
+        transport.qlog_stream(qlog.into_stream());
+    }
     transport
 }
 
@@ -353,7 +377,32 @@ struct End {
     plain: Option<Plain>,
     /// What its controller takes losses for, if it is one of ours.
     beliefs: Option<Beliefs>,
+    /// What is lost of datagrams.
+    losses: Losses,
+    /// Over what requests and answers go, if that is what it is for.
+    streams: Option<Streams>,
     report: Report,
+}
+
+/// The streams of requests and answers, by their number.
+#[derive(Debug, Default)]
+struct Streams {
+    /// This end opens them.
+    asks: bool,
+    all: Vec<OneStream>,
+    /// Bytes that quinn has not taken yet.
+    left: u64,
+    /// Those on which something has come, and all that has.
+    heard: Vec<(u32, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OneStream {
+    id: Option<StreamId>,
+    written: u64,
+    /// Of these, what quinn has not taken yet.
+    left: u64,
+    read: u64,
 }
 
 /// Datagrams that wait for quinn.
@@ -399,6 +448,8 @@ impl End {
             ranges: None,
             plain: None,
             beliefs: None,
+            losses: Losses::default(),
+            streams: None,
             report: Report::default(),
         }
     }
@@ -428,6 +479,9 @@ impl End {
                         self.stream = connection.streams().open(Dir::Uni);
                         self.left = self.whole;
                     }
+                    if let Some(streams) = self.streams.as_mut().filter(|all| all.asks && is_refused) {
+                        streams.begin_anew();
+                    }
                 }
                 Event::ConnectionLost { reason } => {
                     self.report.closed = Some((now, reason.to_string()));
@@ -436,8 +490,22 @@ impl End {
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
                     self.stream = connection.streams().accept(Dir::Uni);
                 }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    while let Some(id) = connection.streams().accept(Dir::Bi) {
+                        let streams = self.streams.as_mut();
+                        self.report.delivered_bytes += streams.map_or(0, |all| all.read(connection, id));
+                    }
+                }
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    let streams = self.streams.as_mut();
+                    self.report.delivered_bytes += streams.map_or(0, |all| all.read(connection, id));
+                }
                 _ => {}
             }
+        }
+        if let Some(streams) = &mut self.streams {
+            streams.write(connection);
+            return;
         }
         if let Some(messages) = &mut self.messages {
             if self.left.is_some() {
@@ -452,6 +520,59 @@ impl End {
             Some(left) => write(connection, stream, left, self.more),
             None => read(connection, stream, now, (&mut self.report, self.ranges.as_mut())),
         }
+    }
+}
+
+impl Streams {
+    fn at(&mut self, number: usize) -> &mut OneStream {
+        if self.all.len() <= number {
+            self.all.resize(number + 1, OneStream::default());
+        }
+        &mut self.all[number]
+    }
+
+    /// What was sent early was refused, and all of it goes again.
+    fn begin_anew(&mut self) {
+        for stream in &mut self.all {
+            (stream.id, stream.left) = (None, stream.written);
+        }
+        self.left = self.all.iter().map(|stream| stream.left).sum();
+    }
+
+    /// Hands over what quinn takes.
+    fn write(&mut self, connection: &mut Connection) {
+        if self.left == 0 {
+            return;
+        }
+        for stream in self.all.iter_mut().filter(|stream| stream.left > 0) {
+            if self.asks && stream.id.is_none() {
+                // They are taken in turn, so that quinn's numbers are ours.
+                stream.id = connection.streams().open(Dir::Bi);
+            }
+            let Some(id) = stream.id else { return };
+            let before = stream.left;
+            write(connection, id, &mut stream.left, true);
+            self.left -= before - stream.left;
+        }
+    }
+
+    /// Reads what is there of a stream, and returns how many bytes that were.
+    fn read(&mut self, connection: &mut Connection, id: StreamId) -> u64 {
+        let number = id.index() as u32;
+        let stream = self.at(number as usize);
+        stream.id = Some(id);
+        let mut came = 0;
+        if let Ok(mut chunks) = connection.recv_stream(id).read(true) {
+            while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+                came += chunk.bytes.len() as u64;
+            }
+            // Whether windows have opened is asked in the same instant, by the call to transmit.
+            let _ = chunks.finalize();
+        }
+        stream.read += came;
+        let read = stream.read;
+        self.heard.extend((came > 0).then_some((number, read)));
+        came
     }
 }
 
@@ -644,6 +765,36 @@ impl Stack for End {
             // An error says that it has been ended, or the peer has stopped it.
             let _ = connection.send_stream(stream).finish();
         }
+    }
+
+    fn exchange(&mut self, now: Time, stream: u32, bytes: u64) {
+        if let Some(streams) = &mut self.streams {
+            let one = streams.at(stream as usize);
+            (one.written, one.left) = (one.written + bytes, one.left + bytes);
+            streams.left += bytes;
+        }
+        self.work(now);
+    }
+
+    fn heard(&mut self, all: &mut Vec<(u32, u64)>) {
+        if let Some(streams) = &mut self.streams {
+            all.append(&mut streams.heard);
+        }
+    }
+
+    fn waiting(&mut self) -> u64 {
+        let Some(messages) = &self.messages else {
+            let (whole, plain) = (self.whole.unwrap_or(0), self.plain.as_ref());
+            return plain.map_or(0, |plain| whole.saturating_sub(plain.until()));
+        };
+        let taken = self.connection.as_mut().map_or(0, |(_, connection)| {
+            HANDED_OVER.saturating_sub(connection.datagrams().send_buffer_space())
+        });
+        messages.waiting + taken as u64
+    }
+
+    fn lost(&self) -> Option<Time> {
+        self.losses.newest().map(|sent| self.clock.time(sent))
     }
 
     fn room(&mut self) -> Option<u32> {

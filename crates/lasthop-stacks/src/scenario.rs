@@ -2,7 +2,9 @@
 //! for that of `lasthop-sim`.
 //!
 //! A flow of a stack is a flow of the world whose two ends lie outside. What its sender sends takes the flow's path,
-//! what its receiver sends the way back, and what both do stands in the flow's row of the results.
+//! what its receiver sends the way back, and what both do stands in the flow's row of the results. Its applications are
+//! the world's: they are asked for what they write, or say what client and server hand over. A client is the receiver
+//! of its flow, and opens the connection.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -16,11 +18,10 @@ use lasthop_net::measure::{Durations, Window};
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::routing::Routes;
 use lasthop_net::trace::{Recorded, Recording, Sink};
-use lasthop_net::traffic::video::Packing;
-use lasthop_net::traffic::{Demand, Offer, Source, Traffic, arrival, stream_of};
+use lasthop_net::traffic::{Demand, Offer, Traffic, arrival};
 use lasthop_net::transport::extra::Extra;
 use lasthop_net::transport::outside::Departure;
-use lasthop_net::world::{Evaluation, World};
+use lasthop_net::world::{Evaluation, World, outside};
 use lasthop_sim::datagrams::Store;
 use lasthop_sim::pcapng::address;
 use lasthop_sim::run::{Progress, Run, RunError, Within};
@@ -28,9 +29,9 @@ use lasthop_sim::summary::Summary;
 
 use crate::controller::Ours;
 use crate::end::{End, LONGEST};
-use crate::{Carried, Ends, Failure, Log, Stack, quinn, smoltcp};
+use crate::{Carried, Ends, Failure, Log, Report, Stack, quinn, smoltcp};
 
-/// Ports of receivers, and of the sender of the flow with the number 0.
+/// Ports of ends that answer, and of the one that opens the connection of the flow with the number 0.
 const RECEIVER_PORT: u16 = 443;
 const SENDER_PORT: u16 = 49_152;
 const SENDER_PORTS: u16 = 16_384;
@@ -83,7 +84,7 @@ pub fn run_into(
     Ok(Run { summary, world, recorded: Recorded::default() })
 }
 
-/// The stacks of both ends of a flow; an error names what is not there.
+/// The stacks of both ends of a flow, that which opens the connection first; an error names what is not there.
 pub(crate) fn pair(
     flow: &FlowPlan,
     bytes: Option<u64>,
@@ -93,6 +94,7 @@ pub(crate) fn pair(
     let Some(config) = flow.transport.stack() else { return Err("it names no stack".to_owned()) };
     let (timed, measured) =
         (is_timed(flow), flow.realtime.is_some() || flow.traffic.offered().codec().is_some());
+    let exchange = flow.exchange.is_some();
     match config.name {
         "quinn" => {
             let congestion = match &config.controller {
@@ -106,6 +108,7 @@ pub(crate) fn pair(
                 early_data,
                 timed,
                 datagrams,
+                exchange,
                 measured,
                 log: log.cloned(),
                 ..quinn::Settings::default()
@@ -115,7 +118,8 @@ pub(crate) fn pair(
         "smoltcp" => {
             let congestion = smoltcp::Congestion::by_name(&config.congestion);
             let congestion = congestion.ok_or_else(|| format!("smoltcp has no {}", config.congestion))?;
-            Ok(smoltcp::pair(&smoltcp::Settings { congestion, bytes, timed, measured }, ends))
+            let settings = smoltcp::Settings { congestion, bytes, timed, exchange, measured };
+            Ok(smoltcp::pair(&settings, ends))
         }
         name => Err(format!("this build has no stack {name}")),
     }
@@ -126,10 +130,12 @@ pub(crate) fn ends(plan: &Plan, index: usize, seed: u64, at: Time) -> Ends {
     let flow = &plan.flows[index];
     let entropy = |end: &str| Stream::new(seed, &format!("stack of {}, {end}", flow.name));
     let port = SENDER_PORT + (index % usize::from(SENDER_PORTS)) as u16;
+    let (opens, answers) =
+        if flow.exchange.is_some() { (flow.sink, flow.source) } else { (flow.source, flow.sink) };
     Ends {
         at,
-        sender: SocketAddr::new(address(flow.source as u32).into(), port),
-        receiver: SocketAddr::new(address(flow.sink as u32).into(), RECEIVER_PORT),
+        sender: SocketAddr::new(address(opens as u32).into(), port),
+        receiver: SocketAddr::new(address(answers as u32).into(), RECEIVER_PORT),
         longest: LONGEST,
         sender_entropy: entropy("sender"),
         receiver_entropy: entropy("receiver"),
@@ -148,7 +154,6 @@ type Pair = (String, Box<dyn Stack>, Box<dyn Stack>);
 enum Act {
     Start,
     Stop,
-    Write,
 }
 
 /// A flow of a stack.
@@ -165,8 +170,8 @@ struct Flow {
     header: u32,
     /// What its sender had counted when the measured time began: packets lost, reductions.
     before: Option<(u64, u64)>,
-    /// What its application writes, if it does so by a clock of its own.
-    source: Option<Source>,
+    /// Its application writes by a clock of its own.
+    is_timed: bool,
     /// It has real-time metrics.
     is_realtime: bool,
     call: Option<Call>,
@@ -223,6 +228,8 @@ struct Driver<'a> {
     datagram: Vec<u8>,
     arrived: Vec<u8>,
     ranges: Vec<Range<u64>>,
+    done: Vec<outside::Act>,
+    heard: Vec<(u32, u64)>,
     beliefs: Vec<(Time, LossKind)>,
 }
 
@@ -236,8 +243,11 @@ impl<'a> Driver<'a> {
             }
             // Its row of the results is that of a sender, even if it never starts.
             world.told_of(index, plan.percentiles);
-            acts.insert((start, Act::Start, flows.len()));
-            acts.extend(flow.stop.map(|stop| (stop, Act::Stop, flows.len())));
+            // A client opens its connections when it asks over them, and begins nothing after `stop`.
+            if flow.exchange.is_none() {
+                acts.insert((start, Act::Start, flows.len()));
+                acts.extend(flow.stop.map(|stop| (stop, Act::Stop, flows.len())));
+            }
             let header = match &flow.transport {
                 Transport::Outside(config) => config.header,
                 _ => 0,
@@ -248,7 +258,6 @@ impl<'a> Driver<'a> {
                 world.keep_truths(index);
             }
             let mtu = mtu(plan, flow, &mut routes);
-            let stream = stream_of(seed, &flow.name);
             let call = flow.traffic.offered().codec().map(|_| Call {
                 bytes: flow.traffic.offered().largest_write().unwrap_or(1).max(1),
                 written: Vec::new(),
@@ -262,8 +271,7 @@ impl<'a> Driver<'a> {
                 mtu,
                 header,
                 before: None,
-                source: is_timed(flow)
-                    .then(|| Source::new(&flow.traffic, Packing::of(&flow.transport), stream)),
+                is_timed: is_timed(flow),
                 is_realtime: flow.realtime.is_some(),
                 call,
                 times,
@@ -285,6 +293,8 @@ impl<'a> Driver<'a> {
             datagram: Vec::with_capacity(2048),
             arrived: Vec::with_capacity(2048),
             ranges: Vec::new(),
+            done: Vec::new(),
+            heard: Vec::new(),
             beliefs: Vec::new(),
         }
     }
@@ -298,7 +308,9 @@ impl<'a> Driver<'a> {
             };
             let title = format!("{name} ({}), seed {seed}", config.name);
             let version = env!("CARGO_PKG_VERSION");
-            let log = Log::new(title, format!("The sender's own log in simulated time, lasthop {version}"));
+            let mut log =
+                Log::new(title, format!("The sender's own log in simulated time, lasthop {version}"));
+            log.answers = plan.flows[flow.index].exchange.is_some();
             Some((flow.index as u32, flow.log.insert(log).clone()))
         });
         logged.collect()
@@ -330,6 +342,7 @@ impl<'a> Driver<'a> {
                 self.acts.pop_first();
                 self.act(world, act, place)?;
             }
+            self.hand_over(world)?;
             while let Some(&(at, end)) = self.timers.first()
                 && at <= now
             {
@@ -365,47 +378,90 @@ impl<'a> Driver<'a> {
             flow.stopped = true;
             let Some([sender, _]) = &mut flow.ends else { return Ok(()) };
             // What has been written goes on its way, if the source could have stopped by itself there.
-            flow.withdrawn = !flow.source.as_ref().is_some_and(Source::is_exhausted);
+            flow.withdrawn = !(flow.is_timed && world.is_exhausted(flow.index));
             let stopped = if flow.withdrawn { sender.stop(now) } else { sender.write(now, 0, true) };
             stopped.map_err(|reason| ended(plan, &sender.fail((seed, now), reason)))?;
             self.touch(2 * place);
             return Ok(());
         }
-        if flow.stopped {
-            return Ok(());
-        }
-        if act == Act::Write {
-            return self.write(world, place, Source::next);
-        }
-        let ends = Ends { longest: flow.mtu - flow.header, ..ends(self.plan, flow.index, seed, now) };
-        let (name, sender, receiver) = pair(plan, world.length_of(flow.index), &ends, flow.log.as_ref())
-            .map_err(|reason| RunError::Stack { flow: plan.name.clone(), reason })?;
-        flow.ends = Some([
-            End::new(&name, (ends.sender, ends.receiver), sender),
-            End::new(&name, (ends.receiver, ends.sender), receiver),
-        ]);
-        let is_timed = flow.source.is_some();
-        self.touch(2 * place);
-        self.touch(2 * place + 1);
-        if is_timed { self.write(world, place, Source::start) } else { Ok(()) }
+        if flow.stopped { Ok(()) } else { self.open(world, place) }
     }
 
-    /// The application of a flow writes, and says when it does so again.
-    fn write(
+    /// Both ends of a flow begin.
+    fn open(&mut self, world: &World, place: usize) -> Result<(), RunError> {
+        let (seed, now) = (self.seed, world.standing().now);
+        let flow = &mut self.flows[place];
+        let plan = &self.plan.flows[flow.index];
+        let ends = Ends { longest: flow.mtu - flow.header, ..ends(self.plan, flow.index, seed, now) };
+        let (name, opening, answering) = pair(plan, world.length_of(flow.index), &ends, flow.log.as_ref())
+            .map_err(|reason| RunError::Stack { flow: plan.name.clone(), reason })?;
+        let mut both = [
+            End::new(&name, (ends.sender, ends.receiver), opening),
+            End::new(&name, (ends.receiver, ends.sender), answering),
+        ];
+        if plan.exchange.is_some() {
+            both.reverse();
+        }
+        flow.ends = Some(both);
+        self.touch(2 * place);
+        self.touch(2 * place + 1);
+        Ok(())
+    }
+
+    /// What applications hand over.
+    fn hand_over(&mut self, world: &mut World) -> Result<(), RunError> {
+        let mut done = std::mem::take(&mut self.done);
+        done.clear();
+        world.acts(&mut done);
+        for &act in &done {
+            match act {
+                outside::Act::Write { flow } => self.write(world, self.by_index[&flow])?,
+                outside::Act::Exchange { flow, by, stream, bytes } => {
+                    self.exchange(world, self.by_index[&flow], by, (stream, bytes))?;
+                }
+            }
+        }
+        self.done = done;
+        Ok(())
+    }
+
+    /// A client or its server hands over bytes on a stream of a connection, which the client opens if it is not there.
+    fn exchange(
         &mut self,
         world: &World,
         place: usize,
-        next: fn(&mut Source, Time) -> Offer,
+        by: outside::End,
+        (stream, bytes): (u32, u64),
     ) -> Result<(), RunError> {
+        if self.flows[place].ends.is_none() {
+            self.open(world, place)?;
+        }
+        let (seed, now) = (self.seed, world.standing().now);
+        let side = usize::from(by == outside::End::Receiver);
+        let flow = &mut self.flows[place];
+        let end = flow.end_mut(side);
+        if let Err(reason) = end.exchange(now, stream, bytes) {
+            let failure = end.fail((seed, now), reason);
+            return Err(ended(&self.plan.flows[flow.index], &failure));
+        }
+        self.touch(2 * place + side);
+        Ok(())
+    }
+
+    /// The application of a flow writes, and says when it does so again.
+    fn write(&mut self, world: &mut World, place: usize) -> Result<(), RunError> {
         let now = world.standing().now;
         let flow = &mut self.flows[place];
-        let (Some(source), Some([sender, _])) = (&mut flow.source, &mut flow.ends) else { return Ok(()) };
-        source.hear(Demand { room: sender.room(), ..Demand::default() });
-        let Offer { bytes, next } = next(source, now);
+        let Some([sender, _]) = flow.ends.as_mut().filter(|_| !flow.stopped) else { return Ok(()) };
+        let demand = if flow.is_timed { sender.demand() } else { Demand::default() };
+        let Offer { bytes, next } = world.offer(flow.index, demand);
+        if !flow.is_timed {
+            // A file is handed over when the connection is made.
+            return Ok(());
+        }
         if let Some(call) = &mut flow.call {
             call.written.push(Some(now));
         }
-        self.acts.extend(next.map(|next| (next, Act::Write, place)));
         let plan = &self.plan.flows[flow.index];
         let written = sender.write(now, bytes.unwrap_or(0), next.is_none());
         written.map_err(|reason| ended(plan, &sender.fail((self.seed, now), reason)))?;
@@ -450,6 +506,8 @@ impl<'a> Driver<'a> {
             let failure = end.fail((self.seed, at), reason);
             return Err(ended(&self.plan.flows[index as usize], &failure));
         }
+        self.heard.clear();
+        end.heard(&mut self.heard);
         if side == 1 {
             stats.deliver(at, end.delivered() - before, &window);
             self.ranges.clear();
@@ -462,6 +520,10 @@ impl<'a> Driver<'a> {
                 let whole = Packet { seq: start, payload: (end - start) as u16, ..packet };
                 stats.unpack(at, &whole, packet.stamp, true);
             }
+        }
+        let by = if side == 1 { outside::End::Receiver } else { outside::End::Sender };
+        for &(stream, bytes) in &self.heard {
+            world.bring(index as usize, by, stream, bytes);
         }
         self.touch(2 * place + side);
         Ok(())
@@ -556,12 +618,19 @@ impl<'a> Driver<'a> {
     fn tell(&mut self, world: &mut World, place: usize) {
         let (window, now) = (world.network.window(), world.standing().now);
         let flow = &mut self.flows[place];
-        let (Some([sender, _]), Some(told)) = (&flow.ends, world.told_of(flow.index, self.plan.percentiles))
+        let (Some([sender, receiver]), Some(told)) =
+            (&flow.ends, world.told_of(flow.index, self.plan.percentiles))
         else {
             return;
         };
         let report = sender.report();
-        let counts = (report.lost_packets.unwrap_or(0), report.congestion_events.unwrap_or(0));
+        let counted =
+            |report: &Report| (report.lost_packets.unwrap_or(0), report.congestion_events.unwrap_or(0));
+        let mut counts = counted(&report);
+        if self.plan.flows[flow.index].exchange.is_some() {
+            let client = counted(&receiver.report());
+            counts = (counts.0 + client.0, counts.1 + client.1);
+        }
         let is_measured = now >= window.from;
         if let Some(rtt) = report.rtt {
             if is_measured && (rtt != told.srtt || told.rtt.count() == 0) {

@@ -1,4 +1,5 @@
-//! TCP by smoltcp: one connection that sends in one direction, over IPv4, each end with an interface of its own.
+//! TCP by smoltcp: one connection that sends in one direction, or asks and is answered, over IPv4, each end with an
+//! interface of its own.
 //!
 //! Its packets are those of the wire, IP header included. smoltcp tells neither its window nor its RTT, so what a
 //! report has of losses is counted here: data that leaves a second time.
@@ -64,6 +65,8 @@ pub struct Settings {
     pub bytes: Option<u64>,
     /// Whether the application writes later what it has to send ([`Stack::write`]).
     pub timed: bool,
+    /// Whether the end that opens the connection asks and the other answers ([`Stack::exchange`]).
+    pub exchange: bool,
     /// Whether both ends tell what packets carry and what has come.
     pub measured: bool,
 }
@@ -72,8 +75,8 @@ pub struct Settings {
 /// scenario it adds none.
 pub fn pair(settings: &Settings, ends: &Ends) -> (String, Box<dyn Stack>, Box<dyn Stack>) {
     let bytes = if settings.timed { 0 } else { settings.bytes.unwrap_or(u64::MAX) };
-    let sender = End::new(settings, ends, Some(bytes));
-    let receiver = End::new(settings, ends, None);
+    let sender = End::new(settings, ends, Some(bytes), true);
+    let receiver = End::new(settings, ends, settings.exchange.then_some(0), false);
     (format!("smoltcp {}", settings.congestion.name()), Box::new(sender), Box::new(receiver))
 }
 
@@ -137,8 +140,12 @@ struct End {
     socket: SocketHandle,
     /// When smoltcp was called last.
     called: Time,
-    /// What the sending application has not handed over yet; `None` at the receiver.
+    /// What a sending application has not handed over yet; `None` at a receiver.
     left: Option<u64>,
+    /// It receives.
+    receives: bool,
+    /// Requests or answers have come, and were not told.
+    has_heard: bool,
     /// Behind the last byte that has left so far.
     sent: Option<TcpSeqNumber>,
     /// The application will write more.
@@ -155,11 +162,12 @@ struct End {
 }
 
 impl End {
-    /// The end that opens the connection and has this much to send, or the other.
-    fn new(settings: &Settings, ends: &Ends, left: Option<u64>) -> End {
+    /// An end that has this much to send, if it sends; whether it opens the connection.
+    fn new(settings: &Settings, ends: &Ends, left: Option<u64>, opens: bool) -> End {
         let is_sender = left.is_some();
-        let (own, peer) = if is_sender { (ends.sender, ends.receiver) } else { (ends.receiver, ends.sender) };
-        let mut entropy = if is_sender { &ends.sender_entropy } else { &ends.receiver_entropy }.clone();
+        let receives = !is_sender || settings.exchange;
+        let (own, peer) = if opens { (ends.sender, ends.receiver) } else { (ends.receiver, ends.sender) };
+        let mut entropy = if opens { &ends.sender_entropy } else { &ends.receiver_entropy }.clone();
         let mut seed = [0; 8];
         entropy.fill(&mut seed);
         let mut config = Config::new(HardwareAddress::Ip);
@@ -168,7 +176,7 @@ impl End {
         let mut card = Card { arrived: VecDeque::new(), leaving: VecDeque::new(), mtu };
         let mut interface = Interface::new(config, &mut card, instant(ends.at));
         let buffer = |is_used: bool| SocketBuffer::new(vec![0; if is_used { BUFFER } else { NO_BUFFER }]);
-        let mut socket = Socket::new(buffer(!is_sender), buffer(is_sender));
+        let mut socket = Socket::new(buffer(receives), buffer(is_sender));
         socket.set_congestion_control(match settings.congestion {
             Congestion::Cubic => CongestionControl::Cubic,
             Congestion::Reno => CongestionControl::Reno,
@@ -183,7 +191,7 @@ impl End {
                 interface.update_ip_addrs(|list| {
                     let _ = list.push(IpCidr::new((*own.ip()).into(), 8));
                 });
-                if is_sender {
+                if opens {
                     socket.connect(interface.context(), peer, own).map_err(|error| error.to_string())
                 } else {
                     socket.listen(own).map_err(|error| error.to_string())
@@ -194,7 +202,7 @@ impl End {
         report.closed = opened.err().map(|error| (ends.at, error));
         let mut sockets = SocketSet::new(Vec::with_capacity(1));
         let socket = sockets.add(socket);
-        let (called, sent, is_open) = (ends.at, None, is_sender);
+        let (called, sent, is_open) = (ends.at, None, opens);
         let arrived = settings.measured.then(Vec::new);
         let (more, carried, first) = (settings.timed, Carried::Nothing, None);
         End {
@@ -204,6 +212,8 @@ impl End {
             socket,
             called,
             left,
+            receives,
+            has_heard: false,
             sent,
             more,
             carried,
@@ -239,10 +249,14 @@ impl End {
             if *left == 0 && !self.more && socket.send_queue() == 0 {
                 self.report.finished.get_or_insert(now);
             }
-        } else {
+        }
+        if self.receives {
             while socket.can_recv() {
                 match socket.recv(|buffer| (buffer.len(), buffer.len())) {
-                    Ok(read @ 1..) => self.report.delivered_bytes += read as u64,
+                    Ok(read @ 1..) => {
+                        self.report.delivered_bytes += read as u64;
+                        self.has_heard = true;
+                    }
                     _ => break,
                 }
             }
@@ -327,6 +341,16 @@ impl Stack for End {
             self.sockets.get_mut::<Socket<'_>>(self.socket).close();
         }
         self.work(now);
+    }
+
+    fn exchange(&mut self, now: Time, _: u32, bytes: u64) {
+        self.write(now, bytes, false);
+    }
+
+    fn heard(&mut self, all: &mut Vec<(u32, u64)>) {
+        if std::mem::take(&mut self.has_heard) {
+            all.push((0, self.report.delivered_bytes));
+        }
     }
 
     fn room(&mut self) -> Option<u32> {

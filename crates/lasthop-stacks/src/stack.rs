@@ -28,6 +28,18 @@ pub trait Stack {
     /// when they were made.
     fn write(&mut self, now: Time, bytes: u64, is_last: bool);
 
+    /// A client or its server hands over bytes on one of the streams of the connection, numbered from 0 as the client
+    /// takes them. Only for connections that were told so when they were made.
+    fn exchange(&mut self, now: Time, stream: u32, bytes: u64) {
+        let _ = (now, stream, bytes);
+    }
+
+    /// Takes the streams of a client's connection on which something has come since the last call, each with all that
+    /// has come on it, in order.
+    fn heard(&mut self, all: &mut Vec<(u32, u64)>) {
+        let _ = all;
+    }
+
     /// The application of a sender stops in the midst of its work: what has not arrived is not sent again.
     fn stop(&mut self, now: Time);
 
@@ -41,6 +53,16 @@ pub trait Stack {
 
     /// Most data of the application that a datagram takes from now on, in bytes, if that is known.
     fn room(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Bytes that the application has written and that have not left, of connections that were told to say so.
+    fn waiting(&mut self) -> u64 {
+        0
+    }
+
+    /// When the newest of the packets was sent that are lost with what they carried, if that is known.
+    fn lost(&self) -> Option<Time> {
         None
     }
 

@@ -143,17 +143,36 @@ fn what_cannot_run_is_refused_with_the_reason() {
     assert!(datagrams.contains("smoltcp has no datagrams"), "{datagrams}");
     assert!(datagrams.contains("leave data out, or choose quinn"), "{datagrams}");
     let of_traffic = [
-        ("quinn", "web", "its connections send in one direction"),
-        ("quinn", "video-on-demand", "its connections send in one direction"),
-        ("quinn", "video-call", "it tells an encoder no rate"),
+        ("smoltcp", "video-call", "an encoder follows window and RTT, and it tells neither"),
+        (
+            "smoltcp",
+            "video-call",
+            "capture, game, web, video-on-demand; or choose a transport of the simulator",
+        ),
         ("quinn", "voice", "needs datagrams: what comes late over a reliable transport is lost to a call"),
         ("quinn+datagrams", "ftp", "a file needs a stream"),
+        ("quinn+datagrams", "web", "does not run over quinn:cubic+datagrams: an answer needs a stream"),
+        ("quinn+datagrams", "video-on-demand", "an answer needs a stream"),
+        ("quinn+datagrams", "video-on-demand", "capture, voice, game, video-call; or choose a transport"),
+        ("udp", "web", "needs TCP"),
+    ];
+    let of_protocols = [
+        ("quinn", "http/2", "http/2 does not run over QUIC", "write protocol = \"http/3\", or leave it out"),
+        ("quinn", "http/1.1", "http/1.1 does not run over QUIC", "leave it out"),
+        ("smoltcp", "http/3", "http/3 runs over QUIC", "write transport = { stack = \"quinn\" }, or"),
+        ("cubic", "http/3", "http/3 runs over QUIC", "protocol = \"http/2\""),
         (
-            "quinn+datagrams",
-            "web",
-            "does not run over quinn:cubic+datagrams: its connections send in one direction",
+            "quinn",
+            "http/3\", connections = 6, page = \"home-mobile",
+            "http/3 has one connection",
+            "leave it out",
         ),
     ];
+    for (transport, protocol, message, remedy) in of_protocols {
+        let traffic = format!("{{ kind = \"web\", protocol = \"{protocol}\" }}");
+        let said = refused(&format!("\"{transport}\"\ntraffic = {traffic}"));
+        assert!(said.contains(message) && said.contains(remedy), "{transport}, {protocol}: {said}");
+    }
     for (transport, kind, expected) in of_traffic {
         let said = refused(&format!("\"{transport}\"\ntraffic = \"{kind}\""));
         assert!(said.contains(expected), "{transport}, {kind}: {said}");

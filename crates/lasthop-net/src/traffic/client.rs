@@ -16,7 +16,7 @@ use super::{Generate, Offer, Traffic};
 /// A request, and the answer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
-    /// Over which of its connections; one that is not open is opened first.
+    /// Over which of its lines; a connection that is not open is opened first.
     pub(crate) connection: usize,
     /// Bytes of the request.
     pub(crate) request: u64,
@@ -38,6 +38,9 @@ pub(crate) struct Acts {
 pub struct Connections {
     /// How many it may open.
     pub most: u32,
+    /// How many lines each has: streams of which none waits for another, and each of which carries one request and
+    /// then its answer. With 1 all that a connection carries is in one order.
+    pub streams: u32,
     /// How long its server thinks about a request.
     pub server_time: Span,
 }
@@ -47,7 +50,7 @@ pub(crate) trait Client {
     /// The application starts.
     fn start(&mut self, now: Time, acts: &mut Acts);
 
-    /// `bytes` of answers have come in all over `connection`, in order.
+    /// `bytes` of answers have come in all over the line `connection`, in order.
     fn arrive(&mut self, connection: usize, bytes: u64, now: Time, acts: &mut Acts);
 
     /// The time has come that it asked for.

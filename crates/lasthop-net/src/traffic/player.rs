@@ -393,7 +393,7 @@ mod tests {
             startup: Span::from_secs(2),
             rebuffer: Span::from_secs(4),
             request: 400,
-            connections: Connections { most: 1, server_time: Span::ZERO },
+            connections: Connections { most: 1, streams: 1, server_time: Span::ZERO },
         })
     }
 

@@ -3,7 +3,8 @@
 //! A page is a list of groups of equal objects. The browser asks for the objects of a group when all those of the group
 //! that names them have come, in the order of the list. Over HTTP/1.1 a connection carries one request at a time, and
 //! another connection is opened while objects wait, up to six, as browsers do; multiplexed, all requests leave at once
-//! on one connection, and the answers come one behind the other in the order of the requests. Between two pages the
+//! on one connection, and the answers come one behind the other in the order of the requests. Where the connection has
+//! streams, each request under way has one, and what is lost of one answer holds up no other. Between two pages the
 //! reader thinks, for an exponential time. Connections stay open from page to page.
 
 use std::collections::VecDeque;
@@ -17,6 +18,9 @@ use super::client::{Acts, Ask, Client, Connections, Outcome};
 
 /// Connections that a browser opens to a host over HTTP/1.1.
 pub const BROWSER_CONNECTIONS: u32 = 6;
+
+/// Requests under way over one connection of HTTP/3: the least that a server should allow (RFC 9114 section 6.1).
+pub const BROWSER_STREAMS: u32 = 100;
 
 /// Equal objects of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +38,8 @@ pub struct Objects {
 pub struct WebPlan {
     /// What a page consists of; a group comes behind the one that names it.
     pub page: Arc<[Objects]>,
-    /// All requests at once over each connection, not one at a time.
+    /// All requests at once over each connection, in one order or, where it has them, over as many streams; not one
+    /// at a time.
     pub multiplexed: bool,
     /// Its connections.
     pub connections: Connections,
@@ -164,11 +169,12 @@ impl Web {
 
     /// The connection for the next request: one that is free, or a new one.
     fn free_line(&mut self) -> Option<usize> {
-        if self.plan.multiplexed && !self.lines.is_empty() {
+        let Connections { most, streams, .. } = self.plan.connections;
+        if self.plan.multiplexed && streams == 1 && !self.lines.is_empty() {
             return Some(0);
         }
         let free = self.lines.iter().position(|line| line.pending.is_empty());
-        if free.is_none() && self.lines.len() < self.plan.connections.most as usize {
+        if free.is_none() && self.lines.len() < (most * streams) as usize {
             self.lines.push(Line::default());
             return Some(self.lines.len() - 1);
         }
@@ -227,8 +233,12 @@ mod tests {
     use super::*;
 
     fn browser(page: &[Objects], multiplexed: bool, think: Span) -> Web {
+        over_streams(page, multiplexed, 1, think)
+    }
+
+    fn over_streams(page: &[Objects], multiplexed: bool, streams: u32, think: Span) -> Web {
         let most = if multiplexed { 1 } else { BROWSER_CONNECTIONS };
-        let connections = Connections { most, server_time: Span::ZERO };
+        let connections = Connections { most, streams, server_time: Span::ZERO };
         let plan = WebPlan { page: page.into(), multiplexed, connections, request: 400, think, pages: None };
         Web::new(&Arc::new(plan), Stream::new(1, "browser"), Time::MAX)
     }
@@ -280,6 +290,23 @@ mod tests {
         web.arrive(0, 187, Time(3), &mut acts);
         assert_eq!(asked(&mut acts), [(0, 7)], "no answer twice");
         assert_eq!(web.times.pages, [(Time(0), None)]);
+    }
+
+    /// Each request under way has a stream; one that is free is taken again, and the last waits for one.
+    #[test]
+    fn a_stream_for_each() {
+        let (mut web, mut acts) = (over_streams(&PAGE, true, 7, Span::ZERO), Acts::default());
+        web.start(Time(0), &mut acts);
+        web.arrive(0, 100, Time(1), &mut acts);
+        assert_eq!(asked(&mut acts), [vec![(0, 100)], (0..7).map(|line| (line, 10)).collect()].concat());
+        for line in [6, 5, 4, 3, 2, 1] {
+            web.arrive(line, 10, Time(2), &mut acts);
+            assert_eq!(asked(&mut acts), if line == 6 { vec![(6, 10)] } else { vec![] }, "{line}");
+        }
+        web.arrive(6, 20, Time(3), &mut acts);
+        assert_eq!(asked(&mut acts), [], "the first of eight is late, and holds up no other");
+        web.arrive(0, 110, Time(4), &mut acts);
+        assert_eq!(asked(&mut acts), [(0, 7)]);
     }
 
     /// Think times are exponential (Kolmogorov and Smirnov, 99 of 100 samples).

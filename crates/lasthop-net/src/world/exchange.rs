@@ -5,6 +5,9 @@
 //! the client's SYN arrives there. Each direction follows its own law, ACKs of one do not ride on data of the other,
 //! and a connection costs a SYN, its answer and an ACK more than on a wire; they are in time for the first answer.
 //!
+//! Where a stack of others carries the flow, a connection is one flow, whose two ends lie outside. Its driver hears
+//! what client and server hand over ([`Act`]), and says what has come ([`World::bring`]).
+//!
 //! The server answers request by request, in the order in which they come over a connection. The receivers of both
 //! flows follow the clock, because applications act at the present time.
 
@@ -15,21 +18,25 @@ use lasthop_core::packet::NONE;
 use lasthop_core::time::{Span, Time};
 
 use super::World;
+use super::outside::Act;
 use crate::network::{Hop, event_kind};
-use crate::plan::Plan;
+use crate::plan::{Plan, Transport};
 use crate::traffic::client::{Acts, Client, Outcome, Running};
 use crate::traffic::stream_of;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::outside::End;
 
-/// A connection of a client.
+/// A connection of a client, or one of the streams of a connection outside.
 #[derive(Clone, Debug)]
 struct Connection {
     /// The flow of requests, and the one whose receiver is at the server (its last half, if proxies split it).
     up: usize,
     up_end: usize,
-    /// The same of answers.
+    /// The same of answers. Outside it is one flow for both.
     down: usize,
     down_end: usize,
+    /// Its number among the streams of its connection.
+    stream: u32,
     /// The server has opened its direction.
     accepted: bool,
     /// Bytes of requests so far.
@@ -76,6 +83,11 @@ impl Exchanges {
         self.all.is_empty()
     }
 
+    /// Whether `flow` is one of a client's connection.
+    pub(super) fn has(&self, flow: usize) -> bool {
+        self.senders.get(flow).is_some_and(|place| place.exchange != NONE)
+    }
+
     /// The client that acts in the name of `flow`.
     fn led_by(&self, flow: usize) -> Option<&Exchange> {
         let place = self.senders.get(flow)?;
@@ -103,7 +115,12 @@ impl World {
             let Some(part) = flow.exchange.filter(|_| flow.relay.is_none()) else { continue };
             let of_lead = &mut connections[part.of];
             of_lead.resize(of_lead.len().max(part.connection as usize + 1), [0; 2]);
-            of_lead[part.connection as usize][usize::from(part.asks)] = number;
+            let ways = &mut of_lead[part.connection as usize];
+            if matches!(flow.transport, Transport::Outside(_)) {
+                *ways = [number; 2];
+            } else {
+                ways[usize::from(part.asks)] = number;
+            }
         }
         let nowhere = || vec![NOWHERE; plan.flows.len()];
         let mut exchanges = Exchanges { senders: nowhere(), receivers: nowhere(), ..Exchanges::default() };
@@ -115,21 +132,26 @@ impl World {
             let Some(client) = Running::new(&flow.traffic, stream_of(seed, &flow.name), until) else {
                 continue;
             };
-            let server_time = flow.traffic.offered().connections().map_or(Span::ZERO, |all| all.server_time);
+            let planned = flow.traffic.offered().connections();
+            let server_time = planned.map_or(Span::ZERO, |all| all.server_time);
+            let streams = planned.map_or(1, |all| all.streams);
             let exchange = exchanges.all.len() as u32;
-            let connect = |&[down, up]: &[usize; 2]| Connection {
+            let connect = |[down, up]: [usize; 2], stream| Connection {
                 up,
                 up_end: end_of(up),
                 down,
                 down_end: end_of(down),
+                stream,
                 accepted: false,
                 requested: 0,
                 asked: VecDeque::new(),
                 thought: VecDeque::new(),
                 arrived: 0,
             };
-            let connections: Vec<Connection> = connections[lead].iter().map(connect).collect();
-            for (connection, number) in connections.iter().zip(0u32..) {
+            let with_streams = |&ways| (0..streams).map(move |stream| connect(ways, stream));
+            let connections: Vec<Connection> = connections[lead].iter().flat_map(with_streams).collect();
+            let all = connections.iter().zip(0u32..);
+            for (connection, number) in all.filter(|(connection, _)| connection.stream == 0) {
                 let place = Place { exchange, connection: number };
                 exchanges.senders[connection.up] = place;
                 exchanges.senders[connection.down] = place;
@@ -142,10 +164,11 @@ impl World {
     }
 
     /// The flows of answers, of answers as they reach the client, and of requests, of each connection of the client of
-    /// `flow`; empty if it has none.
+    /// `flow`; empty if it has none. Outside it is one flow.
     pub fn connections_of(&self, flow: usize) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
         let exchange = self.exchanges.led_by(flow);
-        exchange.into_iter().flat_map(|all| &all.connections).map(|one| (one.down, one.down_end, one.up))
+        let all = exchange.into_iter().flat_map(|all| &all.connections).filter(|one| one.stream == 0);
+        all.map(|one| (one.down, one.down_end, one.up))
     }
 
     /// What came of the client of `flow`, if it has one.
@@ -168,11 +191,7 @@ impl World {
         let connection =
             &mut self.exchanges.all[place.exchange as usize].connections[place.connection as usize];
         if flow != connection.up_end {
-            if bytes > std::mem::replace(&mut connection.arrived, bytes) {
-                let number = place.connection as usize;
-                let now = self.now;
-                self.with_client(place, |client, acts| client.arrive(number, bytes, now, acts));
-            }
+            self.answer(place, bytes);
             return;
         }
         let down = connection.down;
@@ -181,6 +200,41 @@ impl World {
             self.with_sender(down, |sender, now, port| sender.on_data(Some(0), false, now, port));
         }
         self.serve(place, bytes);
+    }
+
+    /// This many bytes have come in all, in order, to an end of a flow outside over one of its streams: the client or
+    /// the server there hears of it.
+    pub fn bring(&mut self, flow: usize, end: End, stream: u32, bytes: u64) {
+        let Some(&first) = self.exchanges.senders.get(flow).filter(|place| place.exchange != NONE) else {
+            return;
+        };
+        let place = Place { connection: first.connection + stream, ..first };
+        match end {
+            End::Sender => self.serve(place, bytes),
+            End::Receiver => self.answer(place, bytes),
+        }
+    }
+
+    /// The client has this many bytes of answers.
+    fn answer(&mut self, place: Place, bytes: u64) {
+        let connection =
+            &mut self.exchanges.all[place.exchange as usize].connections[place.connection as usize];
+        if bytes > std::mem::replace(&mut connection.arrived, bytes) {
+            let number = place.connection as usize;
+            let now = self.now;
+            self.with_client(place, |client, acts| client.arrive(number, bytes, now, acts));
+        }
+    }
+
+    /// The client or the server of a connection hands over bytes.
+    fn pass(&mut self, place: Place, by: End, bytes: u64) {
+        let connection = &self.exchanges.all[place.exchange as usize].connections[place.connection as usize];
+        let flow = if by == End::Receiver { connection.up } else { connection.down };
+        if self.senders[flow].is_outside() {
+            self.acts.push(Act::Exchange { flow, by, stream: connection.stream, bytes });
+        } else {
+            self.with_sender(flow, |sender, now, port| sender.on_data(Some(bytes), false, now, port));
+        }
     }
 
     /// The server has this many bytes of requests.
@@ -201,7 +255,7 @@ impl World {
             return;
         }
         if at_once {
-            self.with_sender(down, |sender, now, port| sender.on_data(Some(came), false, now, port));
+            self.pass(place, End::Sender, came);
         } else {
             self.network.schedule(due, Target::new(event_kind::TRAFFIC, down as u32));
         }
@@ -213,18 +267,22 @@ impl World {
             return false;
         };
         let now = self.now;
-        let exchange = &mut self.exchanges.all[place.exchange as usize];
-        let lead = exchange.lead;
-        let connection = &mut exchange.connections[place.connection as usize];
-        let mut answers = 0;
-        while let Some(&(_, bytes)) = connection.thought.front().filter(|(due, _)| *due <= now) {
-            connection.thought.pop_front();
-            answers += bytes;
+        let mut all = place.connection;
+        while let Some(connection) =
+            self.exchanges.all[place.exchange as usize].connections.get_mut(all as usize)
+            && (connection.up == flow || connection.down == flow)
+        {
+            let mut answers = 0;
+            while let Some(&(_, bytes)) = connection.thought.front().filter(|(due, _)| *due <= now) {
+                connection.thought.pop_front();
+                answers += bytes;
+            }
+            if answers > 0 {
+                self.pass(Place { connection: all, ..place }, End::Sender, answers);
+            }
+            all += 1;
         }
-        if answers > 0 {
-            self.with_sender(flow, |sender, now, port| sender.on_data(Some(answers), false, now, port));
-        }
-        if flow == lead {
+        if flow == self.exchanges.all[place.exchange as usize].lead {
             let started = std::mem::replace(&mut self.started[flow], true);
             self.with_client(
                 place,
@@ -251,7 +309,8 @@ impl World {
             if is_new {
                 self.recall(up);
             }
-            self.with_sender(up, |sender, now, port| sender.on_data(Some(ask.request), false, now, port));
+            let place = Place { connection: ask.connection as u32, ..place };
+            self.pass(place, End::Receiver, ask.request);
         }
         if let Some(at) = acts.wake.take() {
             self.network.schedule(at, Target::new(event_kind::TRAFFIC, lead as u32));

@@ -6,7 +6,7 @@ mod ahead;
 mod classes;
 mod comers;
 mod exchange;
-mod outside;
+pub mod outside;
 mod processing;
 mod relay;
 
@@ -22,6 +22,7 @@ use ahead::Ahead;
 use classes::Classes;
 use comers::Comers;
 use exchange::Exchanges;
+use outside::Act;
 use processing::Processing;
 use relay::Relays;
 pub use relay::{Half, Origins, RelayStats};
@@ -40,7 +41,7 @@ use crate::trace::{Bins, Decision, DecisionRecord, FlowSample, Recorder, Recordi
 use crate::traffic::client::Outcome;
 use crate::traffic::encoder::EncoderCounts;
 use crate::traffic::video::Packing;
-use crate::traffic::{Offer, Source, arrival, stream_of};
+use crate::traffic::{Demand, Offer, Source, arrival, stream_of};
 use crate::transport::endpoint::{Endpoint, Sample};
 use crate::transport::extra::Extra;
 use crate::transport::outside::Departure;
@@ -174,6 +175,8 @@ pub struct World {
     relays: Relays,
     /// Clients and servers.
     exchanges: Exchanges,
+    /// What applications at ends outside do, and their driver has not taken.
+    acts: Vec<Act>,
     /// Flows that come and go, and are told by class.
     classes: Classes,
     /// Ends of flows that come and go.
@@ -451,6 +454,7 @@ impl World {
             ahead: Ahead::of(plan.flows.len()),
             relays: Relays::default(),
             exchanges: Exchanges::default(),
+            acts: Vec::new(),
             classes,
             comers,
         };
@@ -731,6 +735,22 @@ impl World {
         if !self.exchanges.is_empty() && self.wake_exchange(flow) {
             return;
         }
+        if matches!(self.senders[flow], Endpoint::Outside(Some(_))) {
+            self.acts.push(Act::Write { flow });
+            return;
+        }
+        let follows = self.started[flow] && self.sources[flow].encoder().is_some();
+        let demand = follows.then(|| self.senders[flow].demand());
+        let Offer { bytes, next } = self.ask_source(flow, demand);
+        let finished = next.is_none() && bytes.is_some();
+        self.with_sender(flow, |sender, now, port| sender.on_data(bytes, finished, now, port));
+        if let Some(next) = next {
+            self.network.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
+        }
+    }
+
+    /// The source of `flow` starts or writes again, when it has heard what its sender says.
+    fn ask_source(&mut self, flow: usize, demand: Option<Demand>) -> Offer {
         let started = std::mem::replace(&mut self.started[flow], true);
         if !started {
             self.begin(flow);
@@ -740,21 +760,17 @@ impl World {
             }
         }
         let source = &mut self.sources[flow];
-        if started && source.encoder().is_some() {
-            source.hear(self.senders[flow].demand());
+        if let Some(demand) = demand {
+            source.hear(demand);
         }
-        let Offer { bytes, next } = if started { source.next(self.now) } else { source.start(self.now) };
+        let offer = if started { source.next(self.now) } else { source.start(self.now) };
         if self.sent[flow].is_realtime
             && let Some(realtime) = self.network.flows[flow].realtime_mut()
         {
             // Before the transport gets the bytes: receivers may see them at once.
-            realtime.note_frames(source.frames(), next.is_none());
+            realtime.note_frames(source.frames(), offer.next.is_none());
         }
-        let finished = next.is_none() && bytes.is_some();
-        self.with_sender(flow, |sender, now, port| sender.on_data(bytes, finished, now, port));
-        if let Some(next) = next {
-            self.network.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
-        }
+        offer
     }
 
     /// The application of `flow` stops.

@@ -4,21 +4,44 @@
 //! The driver of the world (real packets, the library's `Network`) calls these between steps.
 
 use lasthop_cc::LossKind;
+use lasthop_core::event::Target;
 use lasthop_core::packet::Packet;
 use lasthop_core::time::Time;
 
 use super::{Sent, World, paths_of};
 use crate::measure::{FlowStats, Observers};
-use crate::network::Next;
+use crate::network::{Next, event_kind};
 use crate::plan::{Percentiles, Plan};
 use crate::realtime::Realtime;
 use crate::routing::DirectionId;
 use crate::trace::Bins;
 use crate::traffic::video::Packing;
-use crate::traffic::{Source, stream_of};
+use crate::traffic::{Demand, Offer, Source, stream_of};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::extra::Extra;
-use crate::transport::outside::{Departure, End, Loss, Told};
+pub use crate::transport::outside::End;
+use crate::transport::outside::{Departure, Loss, Told};
+
+/// What an application at an end outside the world does now; the driver of the world does it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// The source of a flow is due: [`World::offer`].
+    Write {
+        /// The flow.
+        flow: usize,
+    },
+    /// A client or its server hands over bytes.
+    Exchange {
+        /// The flow of the connection.
+        flow: usize,
+        /// The server is at the end that sends, the client at the other.
+        by: End,
+        /// Over which of the streams of the connection.
+        stream: u32,
+        /// How many.
+        bytes: u64,
+    },
+}
 
 impl World {
     /// Puts an end of `flow` outside of the world, before anything happened: what reaches it waits for
@@ -49,10 +72,13 @@ impl World {
     /// The same at a time that may lie ahead; one that has passed is now.
     pub fn inject_at(&mut self, flow: usize, packet: Packet, extra: Option<Extra>, at: Time) {
         let at = at.max(self.now);
+        let sent = &mut self.sent[flow];
         if packet.is_forward() {
-            let sent = &mut self.sent[flow];
-            sent.first.get_or_insert(at);
             sent.packets += u64::from(self.network.window.contains(at));
+        }
+        // Of a client's connections the first packet is the client's.
+        if packet.is_forward() || self.exchanges.has(flow) {
+            sent.first.get_or_insert(at);
         }
         self.network.inject(flow, packet, extra, at);
     }
@@ -83,11 +109,31 @@ impl World {
         all.append(&mut self.network.departed);
     }
 
-    /// Like [`World::step_until`], but it stops behind the first instant at which a packet has left. Returns whether
-    /// one has.
+    /// Takes what applications at ends outside do now, since the last call, appended to `all`.
+    pub fn acts(&mut self, all: &mut Vec<Act>) {
+        all.append(&mut self.acts);
+    }
+
+    /// The source of a flow whose sender lies outside hears what that says, and writes; it is due again when it says
+    /// so.
+    pub fn offer(&mut self, flow: usize, demand: Demand) -> Offer {
+        let offer = self.ask_source(flow, Some(demand));
+        if let Some(next) = offer.next {
+            self.network.schedule(next, Target::new(event_kind::TRAFFIC, flow as u32));
+        }
+        offer
+    }
+
+    /// Whether the source of `flow` has handed over all that it has, if it has an end.
+    pub fn is_exhausted(&self, flow: usize) -> bool {
+        self.sources[flow].is_exhausted()
+    }
+
+    /// Like [`World::step_until`], but it stops behind the first instant at which a packet has left, or an application
+    /// outside does something. Returns whether that was so.
     pub fn step_until_departure(&mut self, now: Time) -> bool {
         let until = now.min(self.end);
-        let has_left = |world: &World| !world.network.departed.is_empty();
+        let has_left = |world: &World| !world.network.departed.is_empty() || !world.acts.is_empty();
         while !has_left(self) {
             if !self.step(until) {
                 self.now = self.now.max(until);

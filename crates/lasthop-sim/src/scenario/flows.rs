@@ -319,8 +319,8 @@ fn check_lengths(keys: &Keys<'_>, draws: &Draws<'_>, entry: usize) -> Result<()>
     Ok(())
 }
 
-/// Adds the connections of clients behind all flows that the scenario names: two flows for each, of which the answers
-/// of the first are there already.
+/// Adds the connections of clients behind all flows that the scenario names: two flows for each, or one over a stack of
+/// others. That of the answers of the first is there already.
 fn connect(tables: &[FlowTable<'_>], flows: &mut Vec<FlowPlan>, names: &mut BTreeSet<String>) -> Result<()> {
     let owners = tables.iter().flat_map(|flow| std::iter::repeat_n(&flow.table, flow.count));
     let mut parts = Vec::new();
@@ -330,6 +330,11 @@ fn connect(tables: &[FlowTable<'_>], flows: &mut Vec<FlowPlan>, names: &mut BTre
         if total > MOST_FLOWS {
             let message = format!("more than {MOST_FLOWS} directions of connections");
             return Err(table.error("count", message, "lower count, or let clients open fewer connections"));
+        }
+        // Over a stack of others a connection is one flow, and its requests are no packets of their own.
+        let is_outside = matches!(flow.transport, Transport::Outside(_));
+        if is_outside {
+            flow.realtime = None;
         }
         let part = |connection, asks| Some(Exchange { of: lead, connection, asks });
         flow.exchange = part(0, false);
@@ -358,7 +363,8 @@ fn connect(tables: &[FlowTable<'_>], flows: &mut Vec<FlowPlan>, names: &mut BTre
                 exchange: part(connection, true),
                 ..answers.clone()
             };
-            for further in [answers, requests].into_iter().skip(usize::from(connection == 0)) {
+            let directions = [Some(answers), Some(requests).filter(|_| !is_outside)];
+            for further in directions.into_iter().skip(usize::from(connection == 0)).flatten() {
                 if !names.insert(further.name.clone()) {
                     let name = quoted(&further.name);
                     let message =

@@ -5,7 +5,7 @@
 //! test there says that both lists are one.
 
 use lasthop_cc::{ControllerConfig, Needs};
-use lasthop_net::plan::{OutsideConfig, StackConfig};
+use lasthop_net::plan::{OutsideConfig, StackConfig, Transport};
 
 use super::diagnostic::{ScenarioError, Source};
 use super::keys::{Key, Kind, Table};
@@ -45,6 +45,10 @@ pub struct Stack {
     has_early_data: bool,
     /// Whether it can send data in datagrams, none of which is sent again.
     has_datagrams: bool,
+    /// Whether a connection has streams of which none waits for another.
+    pub(super) has_streams: bool,
+    /// Whether it tells its window and its RTT.
+    pub(super) tells_rate: bool,
     /// How it drives a controller of ours, if it can.
     hook: Option<Hook>,
     /// Headers below it: IP and UDP, or none if it writes them itself.
@@ -73,6 +77,8 @@ pub const STACKS: &[Stack] = &[
         congestion: &["cubic", "newreno", "bbr"],
         has_early_data: true,
         has_datagrams: true,
+        has_streams: true,
+        tells_rate: true,
         hook: Some(QUINN),
         header: 28,
         datagram: 1452,
@@ -84,6 +90,8 @@ pub const STACKS: &[Stack] = &[
         congestion: &["cubic", "reno", "none"],
         has_early_data: false,
         has_datagrams: false,
+        has_streams: false,
+        tells_rate: false,
         hook: None,
         header: 0,
         datagram: 1500,
@@ -207,6 +215,20 @@ pub(super) static STACK: Table = Table {
     ]],
     partial: true,
 };
+
+/// The stack of a transport, if it is one.
+pub(super) fn of(transport: &Transport) -> Option<&'static Stack> {
+    match transport {
+        Transport::Outside(config) => named(config),
+        _ => None,
+    }
+}
+
+/// The same of what a plan says of it.
+pub(super) fn named(config: &OutsideConfig) -> Option<&'static Stack> {
+    let name = config.stack.as_ref()?.name;
+    STACKS.iter().find(|stack| stack.name == name)
+}
 
 /// The names of all stacks.
 pub(super) fn names() -> Vec<&'static str> {

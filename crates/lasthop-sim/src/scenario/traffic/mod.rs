@@ -24,6 +24,7 @@ use super::diagnostic::{ScenarioError, quoted};
 use super::input_file::InputFiles;
 use super::keys::{Tagged, Variant};
 use super::reader::Reader;
+use super::stack;
 
 /// Makes the registry: `module` has `NAME`, `TABLE`, `BARE` and `read`.
 macro_rules! kinds {
@@ -71,7 +72,10 @@ pub(super) fn read(
     transport: &Transport,
     files: &mut InputFiles<'_>,
 ) -> Result<Traffic, ScenarioError> {
-    let traffic = read_kind(kind, table, files)?;
+    let mut traffic = read_kind(kind, table, files)?;
+    if let Traffic::Web(plan) = &mut traffic {
+        web::over(transport, table, plan)?;
+    }
     if traffic.offered().largest_write().is_none() && matches!(transport, Transport::Udp(_)) {
         let message =
             format!("traffic {} needs TCP: nothing would limit the rate of a udp flow", quoted(kind));
@@ -84,11 +88,13 @@ pub(super) fn read(
     {
         let message = format!("traffic {} does not run over {}: {reason}", quoted(kind), stack.name);
         let works = if stack.reliable {
-            "ftp, transfer, paced-ftp, cbr, on-off, mpeg4, frames, capture, game"
+            "ftp, transfer, paced-ftp, cbr, on-off, mpeg4, frames, capture, game, web, video-on-demand"
         } else {
             "paced-ftp without bytes, cbr, on-off, mpeg4, frames, capture, voice, game"
         };
-        let remedy = format!("it carries {works}; or choose a transport of the simulator such as \"cubic\"");
+        let call = if tells_rate(stack) { ", video-call" } else { "" };
+        let remedy =
+            format!("it carries {works}{call}; or choose a transport of the simulator such as \"cubic\"");
         let key = if flow.has("traffic") { "traffic" } else { "transport" };
         return Err(flow.error(key, message, &remedy));
     }
@@ -99,19 +105,29 @@ pub(super) fn read(
         let remedy = "write transport = \"udp\", or { stack = \"quinn\", data = \"datagrams\" }";
         return Err(flow.error("transport", message.to_owned(), remedy));
     }
-    if traffic.offered().connections().is_some() && !matches!(transport, Transport::Tcp(_)) {
+    if traffic.offered().connections().is_some()
+        && !matches!(transport, Transport::Tcp(_) | Transport::Outside(_))
+    {
         let message = format!("traffic {} needs TCP: requests and answers share a connection", quoted(kind));
         return Err(flow.error("transport", message, "choose a TCP transport such as \"cubic\""));
     }
     Ok(traffic)
 }
 
+/// Whether an encoder can follow it.
+fn tells_rate(stack: &OutsideConfig) -> bool {
+    stack::named(stack).is_some_and(|stack| stack.tells_rate)
+}
+
 /// Why a stack of others does not carry this traffic.
 fn refusal(traffic: &Traffic, stack: &OutsideConfig) -> Option<&'static str> {
     let offered = traffic.offered();
     match stack.reliable {
-        _ if offered.connections().is_some() => Some("its connections send in one direction"),
-        _ if offered.encoder().is_some() => Some("it tells an encoder no rate"),
+        _ if offered.encoder().is_some() && !tells_rate(stack) => {
+            Some("an encoder follows window and RTT, and it tells neither")
+        }
+        false if offered.connections().is_some() => Some("an answer needs a stream"),
+        false if offered.encoder().is_some() => None,
         false if offered.largest_write().is_none() => Some("a file needs a stream"),
         false if traffic.given_length().is_some() => Some("what is lost of it never comes, so it has no end"),
         true | false => None,

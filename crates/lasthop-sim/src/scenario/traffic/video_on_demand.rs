@@ -85,7 +85,7 @@ pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic
         startup: enough("startup", keys.startup)?,
         rebuffer: enough("rebuffer", keys.rebuffer)?,
         request: keys.request,
-        connections: Connections { most: 1, server_time: keys.server_time },
+        connections: Connections { most: 1, streams: 1, server_time: keys.server_time },
     })))
 }
 

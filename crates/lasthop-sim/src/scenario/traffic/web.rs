@@ -3,19 +3,24 @@
 use std::sync::Arc;
 
 use lasthop_core::time::Span;
-use lasthop_net::plan::{Connections, Objects, Traffic, WebPlan};
-use lasthop_net::traffic::web::{BROWSER_CONNECTIONS, PAGES};
+use lasthop_net::plan::{Connections, Objects, Traffic, Transport, WebPlan};
+use lasthop_net::traffic::web::{BROWSER_CONNECTIONS, BROWSER_STREAMS, PAGES};
 
 use super::super::declare::table;
 use super::super::diagnostic::ScenarioError;
 use super::super::input_file::InputFiles;
 use super::super::keys::{ANY_TIME, Kind};
 use super::super::reader::{Checked, Item, Reader};
+use super::super::stack;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 pub(super) const NAME: &str = "web";
 pub(super) const BARE: bool = true;
+
+const PROTOCOL: &str = "protocol";
+const HTTP_3: &str = "http/3";
+const ONE_BY_ONE: &str = "leave it out, or write protocol = \"http/1.1\"";
 
 /// Most objects of a page.
 const MOST_OBJECTS: u64 = 10_000;
@@ -24,7 +29,8 @@ const MOST_CONNECTIONS: u64 = 64;
 
 table! {
     /// Web pages, one after another, that a browser at the flow's sink asks a server at its source for, over
-    /// connections that it keeps. A connection is simulated as two flows, one in each direction.
+    /// connections that it keeps. A connection is simulated as two flows, one in each direction; over a stack of others
+    /// it is one.
     pub(super) static TABLE = "web traffic";
     struct Keys<'n> {
         /// A median page of HTTP Archive (October 2024): 56 objects and 1.9 MB, 51 and 1.7 MB, 51 and 1.2 MB. Default:
@@ -33,8 +39,10 @@ table! {
         /// In place of page: what a page consists of, in the order in which it is asked for.
         objects: Option<Vec<Item<'n>>> = Kind::List(&AN_OBJECT);
         /// http/1.1: a connection carries one request at a time, and objects that wait open another. http/2: all
-        /// requests leave at once over one connection, and answers follow each other.
-        protocol: &'static str = Kind::Choice(|| vec!["http/1.1", "http/2"]), default("\"http/2\"");
+        /// requests leave at once over one connection, and answers follow each other. http/3, over quinn: the same,
+        /// with a stream for each request, so that what is lost of one answer holds up no other. Default: http/3 over
+        /// quinn, and http/2 over all others.
+        protocol: Option<&'static str> = Kind::Choice(|| vec!["http/1.1", "http/2", HTTP_3]);
         /// Maximum number of connections of a browser with http/1.1. Default: 6.
         connections: Option<u32> = Kind::Integer { min: 1, max: MOST_CONNECTIONS };
         /// Size of a request.
@@ -66,20 +74,48 @@ table! {
 
 pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic> {
     let keys = Keys::read(table)?;
-    let multiplexed = keys.protocol == "http/2";
+    let protocol = keys.protocol.unwrap_or("http/2");
+    let multiplexed = protocol != "http/1.1";
     if multiplexed && keys.connections.is_some_and(|number| number != 1) {
-        let message = "http/2 has one connection".to_owned();
-        return Err(table.error("connections", message, "leave it out, or write protocol = \"http/1.1\""));
+        let message = format!("{protocol} has one connection");
+        let remedy = if protocol == HTTP_3 { "leave it out" } else { ONE_BY_ONE };
+        return Err(table.error("connections", message, remedy));
     }
     let usual = if multiplexed { 1 } else { BROWSER_CONNECTIONS };
     Ok(Traffic::Web(Arc::new(WebPlan {
         page: page(table, keys.page, keys.objects)?,
         multiplexed,
-        connections: Connections { most: keys.connections.unwrap_or(usual), server_time: keys.server_time },
+        connections: Connections {
+            most: keys.connections.unwrap_or(usual),
+            streams: 1,
+            server_time: keys.server_time,
+        },
         request: keys.request,
         think: keys.think,
         pages: keys.pages,
     })))
+}
+
+/// Fits the protocol to the transport.
+pub(super) fn over(transport: &Transport, table: &Reader<'_>, plan: &mut Arc<WebPlan>) -> Result<()> {
+    let given = table.name_if(PROTOCOL)?;
+    let has_streams = stack::of(transport).is_some_and(|stack| stack.has_streams);
+    match given {
+        Some(HTTP_3) if !has_streams => {
+            let message = "http/3 runs over QUIC".to_owned();
+            let remedy = "write transport = { stack = \"quinn\" }, or protocol = \"http/2\"";
+            Err(table.error(PROTOCOL, message, remedy))
+        }
+        None | Some(HTTP_3) if has_streams => {
+            Arc::make_mut(plan).connections.streams = BROWSER_STREAMS;
+            Ok(())
+        }
+        Some(given) if has_streams => {
+            let message = format!("{given} does not run over QUIC");
+            Err(table.error(PROTOCOL, message, "write protocol = \"http/3\", or leave it out"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn page(table: &Reader<'_>, name: Option<&str>, objects: Option<Vec<Item<'_>>>) -> Result<Arc<[Objects]>> {
