@@ -51,7 +51,7 @@ pub struct Told {
     pub srtt: Span,
     /// Packets that the sender took for lost, and whose data it has sent again.
     pub retransmitted: u64,
-    /// Reductions of the window after losses or marks.
+    /// Times that its controller was told of losses or marks; those within a recovery reduce no window.
     pub fast_recoveries: u64,
     /// RTT.
     pub rtt: Durations,
