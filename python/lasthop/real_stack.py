@@ -39,6 +39,8 @@ LINGER_S = 3.0
 #: What stands for the kernel in the table.
 BESIDE = "real time"
 
+#: The traffic that a stack carries over sockets.
+FILES = ("ftp", "transfer")
 METRICS = (("goodput", "bit/s"), ("taken for lost", "packets"), ("mean RTT", "s"))
 
 
@@ -55,7 +57,7 @@ def carried(scenario: Scenario, stack: str) -> Scenario:
     Raises
     ------
     ArgumentError
-        If this build does not have it, or the scenario has flows of UDP.
+        If this build does not have it, or the scenario has flows of UDP or that carry no files.
     """
     if not _native.HAS_STACKS:
         raise ArgumentError("this build has no stacks: build lasthop with 'make build FEATURES=stacks'")
@@ -66,6 +68,14 @@ def carried(scenario: Scenario, stack: str) -> Scenario:
         name = scenario.flow_names[scenario.transports.index("udp")]
         raise ArgumentError(f"flow {name!r} is UDP, which no stack sends: leave it out with --set")
     flows = range(len(scenario.to_dict()["flows"]))
+    for number, flow in enumerate(scenario.to_dict()["flows"]):
+        traffic = flow.get("traffic", "ftp")
+        kind = traffic.get("kind", "ftp") if isinstance(traffic, dict) else traffic
+        if kind not in FILES:
+            raise ArgumentError(
+                f"flows.{number} carries {kind}, and over sockets a stack carries files alone: "
+                f"write --set flows.{number}.traffic=ftp"
+            )
     return scenario.replace({f"flows.{flow}.transport": stack for flow in flows} | {"warmup": "0 s"})
 
 

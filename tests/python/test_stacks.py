@@ -158,3 +158,6 @@ def test_what_no_stack_can_carry_in_real_time_is_refused(
     traffic = 'flows.0.traffic={ kind = "cbr", rate = "1 Mbit/s", packet = "512 B" }'
     said = refused(*words, "--set", "flows.0.transport=udp", "--set", traffic)
     assert "flow 'left' is UDP" in said
+    said = refused(*words, "--set", "flows.0.transport=quinn", "--set", "flows.0.traffic=web")
+    assert "flows.0 carries web, and over sockets a stack carries files alone" in said
+    assert "write --set flows.0.traffic=ftp" in said
