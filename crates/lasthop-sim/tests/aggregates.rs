@@ -323,6 +323,54 @@ fn exchanges_fill_an_opportunity() {
     }
 }
 
+/// Frames of 228 us that no one answers: SIFS, a slot and 20 us of waiting, then an AIFS of 43 us and half a slot of
+/// backoff, 320.5 us in all. (ns-3.44's trace: a bystander of a collision begins 43 us behind it, and who collided 79
+/// us behind it at the earliest.)
+#[test]
+fn an_aifs_follows_the_wait_for_an_answer() {
+    let keys = "phy = \"802.11n\"\nprofile = \"ns3\"\nmcs = 7\nedca = { best_effort = { cw_min = 1, cw_max = 1 } }\naggregation = { ampdu \
+                = \"1600 B\" }\nerror = { kind = \"bernoulli\", packet_error_rate = 1 }";
+    let run = run_text(&cell(1, keys, "5 s", &saturated(1, 60.0, 1472)), 1, SUMMARY);
+    let mut radios = run.summary.links.iter().filter_map(|link| link.radio.as_ref());
+    let sent = radios.find(|radio| radio.ppdus > 0).unwrap().ppdus as f64;
+    assert!((sent / (4.0 / 320.5e-6) - 1.0).abs() < 0.003, "{sent}");
+}
+
+/// Two stations of video that often collide, and one of best effort. It waits 103 us behind a collision if it waits
+/// EIFS, and is never first, since those of video wait 79 or 88 us. Where preambles drown out each other it waits
+/// 43 us.
+#[test]
+fn bystanders_wait_no_eifs_behind_what_they_have_not_noticed() {
+    let carried = |more: &str| {
+        let access = "cw_min = 1, cw_max = 1, txop = \"0 s\"";
+        let keys = format!(
+            "phy = \"802.11n\"\nmcs = 7\nedca = {{ video = {{ {access} }}, best_effort = {{ {access} }} }}\n{more}"
+        );
+        let flows = saturated(2, 60.0, 1472) + "dscp = 34\n" + &saturated(1, 60.0, 1472);
+        let run = run_text(&cell(3, &keys, "3 s", &flows), 1, SUMMARY);
+        run.summary.flows[2].goodput_bit_s
+    };
+    assert_eq!(carried(""), 0.0);
+    assert!(carried("preamble_detection = 4") > 1e6);
+}
+
+/// Opportunities of 2.08 ms in which aggregates leave some 100 us, too little for a CF-End: if they are reserved to
+/// their end, who has the air begins before all others, and keeps it. (ns-3.44: nothing of best effort, as here.)
+#[test]
+fn an_opportunity_is_reserved_to_its_end() {
+    let carried = |cf_end: bool| {
+        let keys = format!(
+            "phy = \"802.11ax\"\nmcs = 2\nwidth = 40\nedca = {{ voice = {{ txop = \"2.08 ms\" }} }}\naggregation = {{ \
+             cf_end = {cf_end} }}"
+        );
+        let flows = saturated(1, 60.0, 700) + "dscp = 46\n" + &saturated(1, 60.0, 700);
+        let run = run_text(&cell(2, &keys, "5 s", &flows), 1, SUMMARY);
+        run.summary.flows[1].goodput_bit_s
+    };
+    assert!(carried(false) > 1e6);
+    assert_eq!(carried(true), 0.0);
+}
+
 /// Video takes its turns before best effort, and background yields; inside a station voice does not wait for what best
 /// effort has queued.
 #[test]
@@ -473,8 +521,9 @@ fn older_stations_and_protection_in_closed_form() {
     }
 }
 
-/// A station of 802.11a and one of 802.11n win access equally often: one packet against 28. The cell protects itself
-/// where there is an older station, with one CTS to itself before each aggregate.
+/// A station of 802.11a and one of 802.11n win access nearly equally often, one packet against 28: behind a collision
+/// the one whose frame was longer waits for an answer, and the other is ahead of it. The cell protects itself where
+/// there is an older station, with one CTS to itself before each aggregate.
 #[test]
 fn older_stations_have_their_turns() {
     let text = uploads("phy = \"802.11n\"\nmcs = 7", &["", ", phy = \"802.11a\""]);
@@ -490,7 +539,7 @@ fn older_stations_have_their_turns() {
         numbers.collect::<std::collections::BTreeSet<_>>().len() as f64
     };
     let [modern, older] = [0, 1].map(|flow| run.summary.flows[flow].goodput_bit_s);
-    assert!((modern / older / 28.0 - 1.0).abs() < 0.05, "{modern} {older}");
+    assert!((modern / older / 28.0 - 1.0).abs() < 0.1, "{modern} {older}");
     let (cts, aggregates) = (sent(FrameKind::Cts, true), sent(FrameKind::Data, true));
     assert!((cts - aggregates).abs() <= 0.08 * aggregates && cts >= aggregates, "{cts} {aggregates}");
     assert!(sent(FrameKind::Data, false) > 0.9 * aggregates);
@@ -500,7 +549,7 @@ fn older_stations_have_their_turns() {
 /// of 802.11n, ac or ax lasts. It takes the air for busy as long as its L-SIG says, by the closed form, and then waits
 /// EIFS, 16 + 44 us more than the 43 us of best effort: its next frame begins then, or whole slots of 9 us later. Where
 /// two such PPDUs begin at once it cannot read the field, and counts from the end of the air. Where it begins to send
-/// itself in the same slot, it has heard no preamble: no EIFS follows its own frame.
+/// itself in the same slot, it has heard no preamble: no EIFS follows its own frame, but the wait for an answer does.
 #[test]
 fn older_stations_defer_for_what_the_l_sig_says() {
     // Different waits of each case.
@@ -535,10 +584,13 @@ fn older_stations_defer_for_what_the_l_sig_says() {
                 continue;
             }
             let airtime = last.end.since(last.start);
+            // It waits 45 us for an answer to a frame of its own, and AIFS begins there.
+            let own =
+                pair[0].iter().find(is_own).map_or(0, |own| (own.end + Span(45_000)).since(last.start).0);
             // Whole symbols of 4 us behind the legacy preamble of 20 us.
             let told = 20_000 + (airtime.0 - 20_000).div_ceil(4_000) * 4_000;
             let (case, busy) = match (pair[0].iter().any(|frame| is_own(&frame)), pair[0].len()) {
-                (true, _) => (2, airtime.0),
+                (true, _) => (2, airtime.0.max(own)),
                 (false, 1) => (0, told),
                 (false, _) => (1, airtime.0),
             };

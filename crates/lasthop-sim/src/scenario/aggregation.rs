@@ -181,8 +181,8 @@ static AGGREGATION: Table = Table {
         Key::new(
             "cf_end",
             Kind::Switch,
-            "A CF-End gives back the rest of a transmission opportunity, if it has room there. Default: false; \
-             profile ns3: true.",
+            "A transmission opportunity reserves the air up to its limit, and a CF-End gives back the rest, if it has \
+             room there. Default: false; profile ns3: true.",
         ),
         Key::new(
             "reorder_timeout",

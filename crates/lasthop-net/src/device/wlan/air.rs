@@ -21,6 +21,9 @@ use crate::plan::ErrorPosition;
 use crate::propagation::{dbm, decibels};
 use crate::trace::FrameRecord;
 
+/// How long a receiver looks for the preamble of a frame, as long as CCA may take (17.3.6).
+const DETECTION: Span = Span::from_nanos(4_000);
+
 impl Medium {
     /// Computes the powers of all pairs.
     pub(super) fn look_around(&mut self, now: Time) {
@@ -156,11 +159,12 @@ impl Medium {
         done
     }
 
-    /// A frame begins that a station senses from `heard` on.
+    /// A frame begins that reaches a station at `heard`. If preambles have to be found, it is sensed a little later.
     #[inline]
     fn sense(&mut self, index: usize, heard: Time) {
         let station = &mut self.stations[index];
-        if station.sense(&self.rules, heard) {
+        let sensed = if self.plan.noticed > 0.0 { heard + DETECTION } else { heard };
+        if station.sense(&self.rules, sensed) {
             let due = station.due();
             self.agenda.set(self.hearers.len() + index, due);
         }
@@ -202,7 +206,9 @@ impl Medium {
             if senses {
                 let interference = self.interference(index, from);
                 let disturbed = if lost || interference > 0.0 { Time::ZERO } else { NEVER };
-                let lock = Lock { interference, lost, disturbed, ..Lock::undisturbed(from, power, end) };
+                let unnoticed = power < interference * plan.noticed;
+                let start = Lock::undisturbed(from, power, end);
+                let lock = Lock { interference, lost, unnoticed, disturbed, ..start };
                 self.stations[index as usize].lock = Some(lock);
             }
             return;
@@ -220,7 +226,9 @@ impl Medium {
             Interference::Pairwise => power,
             Interference::Summed => self.interference(index, wanted),
         };
+        let begun = self.air[usize::from(wanted)].map_or(NEVER, |frame| frame.start + plan.flight);
         let Some(lock) = &mut self.stations[index as usize].lock else { return };
+        lock.unnoticed |= heard < begun + DETECTION && lock.power < present * plan.noticed;
         lock.interference = lock.interference.max(present);
         lock.quiet = if lock.disturbed == NEVER { end } else { lock.quiet.max(end) };
         lock.disturbed = lock.disturbed.min(heard);
@@ -241,12 +249,9 @@ impl Medium {
             let aggregate = self.air[usize::from(wanted)].is_some_and(|frame| frame.burst);
             if senses && end > until && !aggregate {
                 let disturbed = Time::ZERO;
-                *lock = Lock {
-                    interference: present,
-                    lost: true,
-                    disturbed,
-                    ..Lock::undisturbed(from, power, end)
-                };
+                let unnoticed = lock.unnoticed;
+                let start = Lock::undisturbed(from, power, end);
+                *lock = Lock { interference: present, lost: true, unnoticed, disturbed, ..start };
             }
         }
     }
@@ -318,7 +323,8 @@ impl Medium {
         let now = cx.now;
         let is_update = (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY);
         let unread = frame.burst && self.mixed;
-        let plain = self.clear[usize::from(from)] && self.flawless && !self.traced && !unread;
+        let ends = frame.kind == FrameKind::End;
+        let plain = self.clear[usize::from(from)] && self.flawless && !self.traced && !unread && !ends;
         if !plain || is_update && self.routing.is_some() {
             self.rouse_all();
             self.lone = None;
@@ -404,7 +410,7 @@ impl Medium {
                 self.stations[index].eifs = false;
                 self.receive_frame(hearer.station, from, lock.power, frame, cx);
             } else {
-                self.miss_frame(hearer.station, from, outcome, frame, cx);
+                self.miss_frame((hearer.station, from), outcome, (&lock, frame), cx);
             }
         }
         let station = &mut self.stations[index];
@@ -540,10 +546,9 @@ impl Medium {
     /// A station could not read a frame.
     pub(super) fn miss_frame(
         &mut self,
-        at: u16,
-        from: u16,
+        (at, from): (u16, u16),
         outcome: FrameOutcome,
-        frame: &OnAir,
+        (lock, frame): (&Lock, &OnAir),
         cx: &mut Cx<'_>,
     ) {
         let now = cx.now;
@@ -552,7 +557,7 @@ impl Medium {
         if rules.plan.eifs_as_nav {
             station.nav = station.nav.max(now + rules.eifs);
         } else {
-            station.eifs = true;
+            station.eifs = !lock.unnoticed;
         }
         let discards = rules.plan.discards;
         if self.roams && self.is_away(at, from) {
@@ -586,6 +591,9 @@ impl Medium {
         let station = &mut self.stations[index];
         if frame.to != at {
             station.nav = station.nav.max(now + frame.nav);
+            if frame.kind == FrameKind::End {
+                station.nav = now;
+            }
             if self.routing.is_some() && (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY) {
                 self.hear_update(at, from, cx);
             }

@@ -42,7 +42,7 @@ impl Medium {
             station.eifs = false;
             station.nav = station.nav.max(cx.now + frame.nav);
         } else {
-            self.miss_frame(at, from, outcome, frame, cx);
+            self.miss_frame((at, from), outcome, (lock, frame), cx);
         }
     }
 
@@ -61,7 +61,7 @@ impl Medium {
         let station = &mut self.stations[usize::from(at)];
         let Some(plan) = &self.rules[station.mac].plan.aggregation else { return };
         debug_assert!(mode.format() > Format::Legacy, "it could read the rest");
-        station.eifs = true;
+        station.eifs = !lock.unnoticed;
         if !lock.lost || lock.disturbed >= frame.start + self.plan.flight + LEGACY_PREAMBLE {
             station.nav = station.nav.max(cx.now + (Mode::announced(airtime, plan.habits.band) - airtime));
         }
@@ -107,7 +107,7 @@ impl Medium {
             exchange.burst.slices = slices;
         }
         if read == 0 {
-            return self.miss_frame(at, from, worst, frame, cx);
+            return self.miss_frame((at, from), worst, (lock, frame), cx);
         }
         self.hand_up(number, category, cx);
         // What a station sends counts against what it may receive.

@@ -171,12 +171,12 @@ impl Function {
         self.drawn = from;
     }
 
-    /// Doubles the contention window after a failure; after `limit` of them in a row it begins anew.
+    /// Doubles the contention window after a failure; behind `limit` of them in a row it begins anew (10.23.2.2).
     pub(super) fn widen(&mut self, limit: u32) {
-        self.failures += 1;
         if self.failures >= limit {
             self.rest();
         } else {
+            self.failures += 1;
             self.cw = (2 * self.cw + 1).min(self.plan.cw_max);
         }
     }
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(one.pause(SLOT, Time(88_000), slots), Time(88_000));
     }
 
-    /// A window that has reached its end begins anew after the last failure.
+    /// A window that has reached its end begins anew when the failures pass their limit.
     #[test]
     fn windows_double_up_to_the_limit() {
         let mut one = functions(&[(3, 15)]);
@@ -356,6 +356,6 @@ mod tests {
             one.list[0].widen(7);
             windows.push(one.list[0].cw);
         }
-        assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 15, 31]);
+        assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 1023, 15]);
     }
 }

@@ -146,6 +146,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// What an opportunity reserves behind an aggregate that ends at `done`: all that is left of it, if a CF-End
+    /// gives back what is not used (multiple protection, 9.2.5.2).
+    fn reserved(&self, plan: &AggregationPlan, done: Time) -> Span {
+        if plan.ends { Span(self.limit.0.saturating_sub(done.0)) } else { Span::ZERO }
+    }
+
     /// Of a station of the cell, if that aggregates; `queue` is what each category has.
     pub(super) fn new(mac: &MacPlan, queue: &Waiting) -> Option<Box<Exchange>> {
         let aggregation = mac.aggregation.as_ref()?;
@@ -533,7 +539,7 @@ impl Medium {
     fn open(&mut self, index: usize, cx: &mut Cx<'_>) {
         let station = &mut self.stations[index];
         let rules = &self.rules[station.mac];
-        let (Some(exchange), Some(plan)) = (&mut station.exchange, &rules.plan.aggregation) else { return };
+        let Some(exchange) = &mut station.exchange else { return };
         let burst = &exchange.burst;
         if !burst.shielded && !burst.protected {
             return self.launch(index, cx);
@@ -551,7 +557,6 @@ impl Medium {
         let to = self.ports[usize::from(burst.port)].to;
         let slack = rules.sifs + rules.slot + NOTICE;
         let (cts, sifs) = (answer.cts, rules.sifs);
-        debug_assert!(!plan.modes.is_empty(), "a cell has a mode");
         let bytes = rules.plan.rts_bytes;
         let done = self.transmit(index, FrameKind::Rts, (to, answer.rate, bytes, nav), cx.now);
         self.wait(index, Awaited::Cts, done + slack, done + sifs + cts + NOTICE);
@@ -581,7 +586,9 @@ impl Medium {
         let long = self.agreements[port][burst.category].recipient.is_long();
         let expected = answer_time(burst, answer, long);
         let awaited = if burst.slices.len() == 1 { Awaited::Ack } else { Awaited::BlockAck };
-        let nav = sifs + expected;
+        let done = now + burst.airtime;
+        let held = rules.plan.aggregation.as_ref().map_or(Span::ZERO, |plan| exchange.reserved(plan, done));
+        let nav = (sifs + expected).max(held);
         let slack = sifs + rules.slot + NOTICE;
         let done = if burst.slices.is_empty() {
             let octets = burst.octets;
@@ -634,9 +641,13 @@ impl Medium {
     pub(super) fn miss_answer(&mut self, index: usize, cx: &mut Cx<'_>) {
         let station = &mut self.stations[index];
         let Some(exchange) = &station.exchange else { return };
-        if station.sensed > 0 && cx.now < exchange.patience {
-            station.timeout = exchange.patience;
-            return;
+        if cx.now < exchange.patience {
+            if station.sensed > 0 {
+                station.timeout = exchange.patience;
+                return;
+            }
+            // AIFS follows the wait for the answer, not the frame (802.11-2020, 10.23.2.4).
+            station.idle_since = cx.now;
         }
         self.end_exchange(index, Answered::Missed, cx);
     }
@@ -651,14 +662,20 @@ impl Medium {
         let mut burst = std::mem::replace(&mut exchange.burst, Burst::nothing());
         let rules = &self.rules[station.mac];
         let limit = rules.plan.short_retry;
-        let asks = rules.plan.aggregation.as_ref().is_some_and(|plan| plan.request);
+        let plan = rules.plan.aggregation.as_ref();
+        let asks = plan.is_some_and(|plan| plan.request);
+        let endless = plan.is_some_and(|plan| plan.tries == u32::MAX);
         let function = &mut exchange.functions.list[burst.category];
         let mut given_up = false;
         if answered != Answered::Missed {
             function.rest();
         } else if exchange.first {
             function.widen(limit);
-            given_up = function.failures == 0;
+            // MPDUs have limits of their own.
+            given_up = function.failures == limit && (without_cts || burst.slices.is_empty()) && !endless;
+            if given_up {
+                function.rest();
+            }
         }
         let number = usize::from(burst.port);
         let originator = &mut self.agreements[number][burst.category].originator;

@@ -39,6 +39,8 @@ pub struct MediumPlan {
     pub sense_threshold: f64,
     /// A frame survives another if it is this many times stronger.
     pub capture: f64,
+    /// A frame is noticed if it is this many times stronger than others while its preamble is looked for.
+    pub noticed: f64,
     /// Whether a frame that is so much stronger than the one being received takes its place.
     pub message_in_message: bool,
     /// How the powers of several frames interfere.
@@ -184,7 +186,7 @@ pub struct AggregationPlan {
     pub tries: u32,
     /// After a BlockAck that did not come, a request asks what has arrived; otherwise all are sent again.
     pub request: bool,
-    /// A CF-End gives back the rest of a transmission opportunity in which it has room.
+    /// A transmission opportunity reserves the air up to its limit, and a CF-End gives back the rest, if it has room.
     pub ends: bool,
     /// After this long a packet is handed up although earlier ones are missing.
     pub reorder: Option<Span>,

@@ -109,6 +109,8 @@ pub(super) struct Lock {
     pub(super) until: Time,
     /// A stronger or equal frame has come in between.
     pub(super) lost: bool,
+    /// Others have drowned out its preamble.
+    pub(super) unnoticed: bool,
     /// Since when others disturb it, and until when.
     pub(super) disturbed: Time,
     pub(super) quiet: Time,
@@ -117,7 +119,8 @@ pub(super) struct Lock {
 impl Lock {
     /// Nothing else is on the air.
     pub(super) fn undisturbed(from: u16, power: f64, until: Time) -> Lock {
-        Lock { from, power, interference: 0.0, until, lost: false, disturbed: NEVER, quiet: NEVER }
+        let (interference, lost, unnoticed) = (0.0, false, false);
+        Lock { from, power, interference, until, lost, unnoticed, disturbed: NEVER, quiet: NEVER }
     }
 }
 

@@ -179,6 +179,13 @@ pub(super) const RADIO: &[Key] = &[
     Key::new("capture", DECIBELS, "A frame is received despite others that are weaker by at least this many \
      dB.").default("10"),
     Key::new(
+        "preamble_detection",
+        DECIBELS,
+        "Receivers look for the preamble of a frame in its first 4 us, and sense the medium busy from then on. A frame \
+         that is not stronger by this many dB than others meanwhile is lost, and none waits EIFS behind it. Default: \
+         every frame is sensed at once; ns3: 4.",
+    ),
+    Key::new(
         "message_in_message",
         Kind::Switch,
         "Whether a frame that is stronger by that much takes the place of one that is being received.",
@@ -423,6 +430,7 @@ pub(super) struct Air {
     receive_threshold: f64,
     sense_threshold: f64,
     capture: f64,
+    noticed: f64,
     message_in_message: bool,
     interference: Interference,
     noise: Option<f64>,
@@ -432,7 +440,10 @@ pub(super) struct Air {
 
 impl Air {
     pub(super) fn read(table: &Reader<'_>) -> Result<Air> {
-        let ns2 = table.name("profile")? == "ns2";
+        let profile = table.name("profile")?;
+        let ns2 = profile == "ns2";
+        let usual = if profile == "ns3" { Some(4.0) } else { None };
+        let noticed = table.number_if("preamble_detection")?.or(usual);
         let propagation = Propagation {
             fading: propagation::read(table)?,
             power: watts(table.number("tx_power")?),
@@ -462,6 +473,7 @@ impl Air {
             receive_threshold,
             sense_threshold,
             capture: ratio(table.number("capture")?),
+            noticed: noticed.map_or(0.0, ratio),
             message_in_message: table.switch("message_in_message")?,
             interference,
             noise,
@@ -483,6 +495,7 @@ impl Air {
             receive_threshold: self.receive_threshold,
             sense_threshold: self.sense_threshold,
             capture: self.capture,
+            noticed: self.noticed,
             message_in_message: self.message_in_message,
             interference: self.interference,
             noise: self.noise,
