@@ -53,7 +53,7 @@ GREY_MAX = 60
 #: Points per line; more would only be a blur.
 POINTS_MAX = 600
 RATE_POINTS = 120
-SHARE_POINTS = 30
+SHARE_POINTS = 60
 #: Counters of what a helper, or a link by itself, has sent again or rebuilt; of whom.
 REPAIRS = re.compile(r"(.+?)_(?:repeats|retransmissions|rebuilt)(?:_.+)?")
 #: What the dotted lines of round trips are.
@@ -191,6 +191,7 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
+        *_datagram_panels(run, picked, chosen, rate_bin_s),
         *_viewer_panels(run, picked, chosen, bin_s),
         *_helper_panels(run, bin_s, rate_bin_s),
     ]
@@ -534,24 +535,14 @@ def _viewer_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin
     from lasthop.extras import pl
 
     series = run.series
-    if "timely_packets" not in series.columns:
+    if "settled_packets" not in series.columns:
         # A run of an older version.
         return []
-    # Packets are sent in one interval and arrive in another: only over several RTTs is this a share.
     interval_s = _interval_s(series)
     share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, interval_s)
-    sent = pl.col("first_sent_packets")
-    shares = (
-        series.with_columns(
-            ((pl.col("time_s") / share_bin_s - ROUNDING).ceil() * share_bin_s).alias("time_s")
-        )
-        .filter(sent.is_not_null())
-        .group_by("time_s", "flow")
-        .agg(pl.col("timely_packets").sum() / pl.when(sent.sum() > 0).then(sent.sum()))
-        .sort("time_s", "flow")
-    )
+    shares = _shares(series, "timely_packets", pl.col("settled_packets"), share_bin_s)
     stalls = series.filter((pl.col("stall_s").max() > 0).over("flow"))
-    timely = Panel(f"packets in time, of those sent, over {time_text(share_bin_s, 2)}", "%")
+    timely = Panel(f"packets in time, over {time_text(share_bin_s, 2)}", "%")
     stall = Panel("stall time so far", "s")
     return [
         _with_flows(timely, shares, "timely_packets", picked, chosen, share_bin_s, 100.0),
@@ -587,6 +578,42 @@ def _video_panels(
             ("frame delay, from encoding to display", "ms", "frame_delay_s", 1e3),
             ("video buffer", "s", "video_buffer_s", 1.0),
         )
+    ]
+
+
+def _shares(series: pl.DataFrame, part: str, whole: pl.Expr, bin_s: float) -> pl.DataFrame:
+    """Work out what share a column has of a whole, flow by flow, over bins of this length."""
+    from lasthop.extras import pl
+
+    return (
+        series.filter(whole.is_not_null())
+        .with_columns(
+            ((pl.col("time_s") / bin_s - ROUNDING).ceil() * bin_s).alias("time_s"), whole.alias("whole")
+        )
+        .group_by("time_s", "flow")
+        .agg(pl.col(part).sum() / pl.when(pl.col("whole").sum() > 0).then(pl.col("whole").sum()))
+        .sort("time_s", "flow")
+    )
+
+
+def _datagram_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin_s: float) -> list[Panel]:
+    """Panels of flows that have neither a window nor an RTT: how long packets take, and how many are lost."""
+    from lasthop.extras import pl
+
+    series = run.series
+    if "delay_s" not in series.columns:
+        # A run of an older version.
+        return []
+    is_bare = (pl.col("cwnd_segments").is_null() & pl.col("rtt_s").is_null()).all().over("flow")
+    bare = series.filter(is_bare)
+    share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, _interval_s(series))
+    shares = _shares(bare, "lost_packets", pl.col("lost_packets") + pl.col("arrived_packets"), share_bin_s)
+    losing = shares.filter((pl.col("lost_packets").max() > 0).over("flow"))
+    delay = Panel("one-way delay of datagrams", "ms")
+    loss = Panel(f"datagrams lost on the way, over {time_text(share_bin_s, 2)}", "%")
+    return [
+        _with_flows(delay, bare, "delay_s", picked, chosen, bin_s, 1e3),
+        _with_flows(loss, losing, "lost_packets", picked, chosen, share_bin_s, 100.0),
     ]
 
 

@@ -457,6 +457,30 @@ def test_what_viewers_have_is_drawn_over_time() -> None:
     index = run.flows["realtime_index"].mean()
     assert isinstance(index, float)
     assert sum(shares) / len(shares) == pytest.approx(100 * index, rel=0.05)
+    # Packets that wait come in bursts: what arrives in time in an interval may be more than was sent in it.
+    assert max(shares) <= 100.0
+
+
+def test_datagrams_have_delay_and_losses() -> None:
+    """The series add up to the results, and TCP has no such panels."""
+    hidden = lh.Scenario.load("scenarios/hidden-terminals.toml").replace({"warmup": "0 s"})
+    run = lh.run(hidden, seed=1, series=True)
+    delay, loss = (panel for panel in plot.run_panels(run) if "datagrams" in panel.title)
+    assert [line.name for line in delay.lines] == [line.name for line in loss.lines] == ["west", "east"]
+    by_flow = run.series.group_by("flow", maintain_order=True).agg(
+        pl.col("lost_packets", "arrived_packets").sum(),
+        (pl.col("delay_s") * pl.col("arrived_packets")).sum() / pl.col("arrived_packets").sum(),
+    )
+    for (name, lost, _, mean_s), row in zip(
+        by_flow.iter_rows(), run.flows.iter_rows(named=True), strict=True
+    ):
+        assert name == row["name"]
+        assert lost == row["lost_packets"]
+        assert mean_s == pytest.approx(row["delay_mean_s"], abs=1e-8)
+    shares = [value for line in loss.lines for value in line.y if value is not None]
+    assert 0 < max(shares) <= 100
+    plain = lh.run(lh.Scenario.load("scenarios/single-flow.toml"), seed=1, series=True)
+    assert not [panel for panel in plot.run_panels(plain) if "datagrams" in panel.title]
 
     demand = lh.Scenario.load("scenarios/train-video.toml")
     demand = demand.replace({"duration": "60 s", "flows.0.traffic.ladder": ["16 Mbit/s"]})

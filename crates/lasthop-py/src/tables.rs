@@ -221,9 +221,13 @@ pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowT
             ("allowed_rate_bit_s", optional_floats(samples().map(|sample| present(8.0 * sample.rate)))),
             ("throughput_bit_s", floats(rows.iter().map(|row| bit_s(row.received)))),
             ("goodput_bit_s", floats(rows.iter().map(|row| bit_s(row.delivered)))),
+            ("arrived_packets", Arc::new(rows.iter().map(|row| row.arrived).collect::<UInt64Array>())),
+            ("delay_s", optional_floats(rows.iter().map(|row| row.delay.map(Span::seconds)))),
+            ("lost_packets", Arc::new(rows.iter().map(|row| row.lost).collect::<UInt64Array>())),
             ("split_held_bytes", Arc::new(samples().map(|sample| sample.held).collect::<UInt64Array>())),
             ("first_sent_packets", timely(|timely| timely.sent)),
             ("timely_packets", timely(|timely| timely.arrived)),
+            ("settled_packets", timely(|timely| timely.settled)),
             ("stall_s", optional_floats(samples().map(|sample| sample.stalled.map(Span::seconds)))),
             ("video_rate_bit_s", optional_floats(samples().map(|sample| sample.viewed?.rate))),
             (

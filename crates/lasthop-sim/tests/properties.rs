@@ -1286,6 +1286,12 @@ fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
         let found = flow.realtime.as_ref().unwrap();
         let name = &flow.name;
         assert_eq!(found.timely_packets + found.delayed_packets, found.received_packets, "{name}");
+        // Interval by interval, what is in time is a part of what is known.
+        let rows = run.recorded.flows.iter();
+        for row in rows.filter(|row| row.sample.flow as usize == index) {
+            let timely = row.timely.unwrap();
+            assert!(timely.arrived <= timely.settled, "{name}: {row:?}");
+        }
         assert!(found.transmitted_packets <= found.transmissions, "{name}: {found:?}");
         // Of a packet that a middlebox doubles or repeats, one may be lost and the other arrive.
         let is_doubled = plan.links.iter().flat_map(|link| [&link.forward, &link.reverse]).any(|direction| {

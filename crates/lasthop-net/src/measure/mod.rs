@@ -4,7 +4,7 @@
 //! summary. All of it takes the time of an occurrence as an argument, because links are evaluated ahead of
 //! the clock.
 
-use lasthop_core::packet::{Drops, Packet};
+use lasthop_core::packet::{Cause, Drops, Packet};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::time::{Span, Time};
 
@@ -138,22 +138,35 @@ impl Observers {
     /// Few flows are observed: the way of the others stays short.
     #[inline(never)]
     fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
-        self.receive(now, packet);
+        self.receive(now, packet, first_sent, fresh);
         self.unpack(now, packet, first_sent, fresh);
     }
 
-    fn receive(&mut self, now: Time, packet: &Packet) {
-        if let Some(bins) = &mut self.bins {
-            bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
+    fn receive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
+        let Some(bins) = &mut self.bins else { return };
+        bins.add(now, flow_column::RECEIVED, u64::from(packet.bytes));
+        if fresh {
+            bins.add(now, flow_column::ARRIVED, 1);
+            bins.add(now, flow_column::DELAY, now.since(first_sent).0);
         }
     }
 
     fn unpack(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) {
-        if let Some(realtime) = &mut self.realtime {
-            let timely = realtime.arrive(now, packet, first_sent, fresh);
-            if let Some(bins) = &mut self.bins {
-                bins.add(now, flow_column::TIMELY, timely);
-            }
+        let Some(realtime) = &mut self.realtime else { return };
+        let (settled, timely) = realtime.arrive(now, packet, first_sent, fresh);
+        if let Some(bins) = &mut self.bins {
+            bins.add(now, flow_column::SETTLED, settled);
+            bins.add(now, flow_column::TIMELY, timely);
+        }
+    }
+
+    fn lose(&mut self, at: Time, packet: &Packet, cause: Cause) {
+        // What is held back is no loss to a viewer.
+        let realtime = self.realtime.as_mut().filter(|_| cause != Cause::Withheld);
+        let settled = realtime.map_or(0, |realtime| realtime.lose(packet));
+        if let Some(bins) = &mut self.bins {
+            bins.add(at, flow_column::LOST, 1);
+            bins.add(at, flow_column::SETTLED, settled);
         }
     }
 }
@@ -194,7 +207,14 @@ impl FlowStats {
         self.observers.as_ref()?.realtime.as_ref()
     }
 
-    /// The same, to be told of something.
+    /// The network has lost a packet of the sender `at` this time.
+    pub fn lose(&mut self, at: Time, packet: &Packet, cause: Cause) {
+        if let Some(observers) = &mut self.observers {
+            observers.lose(at, packet, cause);
+        }
+    }
+
+    /// Real-time metrics, to be told of something.
     pub fn realtime_mut(&mut self) -> Option<&mut Realtime> {
         self.observers.as_mut()?.realtime.as_mut()
     }
@@ -232,7 +252,7 @@ impl FlowStats {
     pub fn arrive_sealed(&mut self, now: Time, packet: &Packet, fresh: bool, window: &Window) {
         self.count(now, packet, packet.stamp, fresh, window);
         if let Some(observers) = &mut self.observers {
-            observers.receive(now, packet);
+            observers.receive(now, packet, packet.stamp, fresh);
         }
     }
 

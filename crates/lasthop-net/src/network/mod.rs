@@ -538,12 +538,8 @@ impl Network {
         let packet = self.packets.get(index);
         // What devices send for themselves is no loss of a flow.
         let is_foreign = matches!(packet.kind, Kind::BadState | Kind::Repair);
-        if forward
-            && !is_foreign
-            && cause != Cause::Withheld
-            && let Some(realtime) = self.flows[flow as usize].realtime_mut()
-        {
-            realtime.lose(packet);
+        if forward && !is_foreign {
+            self.flows[flow as usize].lose(at, packet, cause);
         }
         // Probes carry no data that could be lost.
         if forward

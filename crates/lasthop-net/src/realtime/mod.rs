@@ -38,6 +38,8 @@ pub struct Realtime {
     playback: Option<Playback>,
     /// They are those of a call.
     call: Option<Call>,
+    /// Its transport repeats what is lost.
+    reliable: bool,
     /// Packets with data that left the sender for the first time.
     pub transmitted: u64,
     /// The same and those sent again.
@@ -104,6 +106,7 @@ impl Realtime {
             slots: Slots::new(plan, active),
             playback,
             call,
+            reliable,
             transmitted: 0,
             transmissions: 0,
             lost: 0,
@@ -141,27 +144,30 @@ impl Realtime {
         first
     }
 
-    /// The network has lost a packet of the sender. It counts if it was transmitted in the window.
-    pub fn lose(&mut self, packet: &Packet) {
+    /// The network has lost a packet of the sender. It counts if it was transmitted in the window. Gives 1 if it is
+    /// lost for good, since its transport repeats nothing, else 0.
+    pub fn lose(&mut self, packet: &Packet) -> u64 {
         let carries = packet.payload > 0 && !packet.note.is_bare();
-        self.lost += u64::from(carries && self.window.contains(packet.stamp));
+        let counts = u64::from(carries && self.window.contains(packet.stamp));
+        self.lost += counts;
+        if self.reliable { 0 } else { counts }
     }
 
     /// A packet arrived; `fresh` if its range was not here before. It counts if it was first transmitted in the
-    /// window and arrives in it. Gives how many packets turn out to be in time.
-    pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) -> u64 {
+    /// window and arrives in it. Gives of how many packets it turns out whether they are in time, and how many are.
+    pub fn arrive(&mut self, now: Time, packet: &Packet, first_sent: Time, fresh: bool) -> (u64, u64) {
         if packet.payload == 0 || now >= self.window.to {
-            return 0;
+            return (0, 0);
         }
         self.arrived += u64::from(self.window.contains(packet.stamp));
-        let before = self.gaps.timely();
+        let (received, timely) = (self.gaps.received, self.gaps.timely());
         let range = (packet.seq, packet.seq + u64::from(packet.payload));
         let fresh = fresh && !self.gaps.knows(range);
         self.gaps.arrive(range, now, fresh, self.window.contains(first_sent));
         if fresh && let Some(playback) = &mut self.playback {
             playback.arrive(range, now);
         }
-        self.gaps.timely() - before
+        (self.gaps.received - received, self.gaps.timely() - timely)
     }
 
     /// `bytes` reached the application.

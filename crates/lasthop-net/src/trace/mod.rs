@@ -172,6 +172,12 @@ pub struct FlowInterval {
     pub received: u64,
     /// Payload bytes delivered in order.
     pub delivered: u64,
+    /// Packets that arrived, of each range the first.
+    pub arrived: u64,
+    /// Mean time from the first transmission to that arrival.
+    pub delay: Option<Span>,
+    /// Packets of the sender that the network lost.
+    pub lost: u64,
     /// Packets of a flow that is measured as a viewer or listener has it.
     pub timely: Option<Timely>,
 }
@@ -183,6 +189,8 @@ pub struct Timely {
     pub sent: u64,
     /// Those that arrived in time.
     pub arrived: u64,
+    /// Those of which it turned out whether they are in time: that arrived, or were lost for good.
+    pub settled: u64,
 }
 
 /// A direction of a link in an interval.
@@ -479,6 +487,14 @@ pub mod flow_column {
     pub const SENT: usize = 2;
     /// Those of them that arrived in time.
     pub const TIMELY: usize = 3;
+    /// Those that arrived or were lost for good.
+    pub const SETTLED: usize = 4;
+    /// Packets that arrived, of each range the first.
+    pub const ARRIVED: usize = 5;
+    /// Nanoseconds from their first transmission to this arrival.
+    pub const DELAY: usize = 6;
+    /// Packets of the sender that were lost.
+    pub const LOST: usize = 7;
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 8;
 }

@@ -216,9 +216,12 @@ impl Recorder {
             let stats = &mut flows[sample.flow as usize];
             let row = stats.bins_mut().map_or_else(Default::default, Bins::take);
             let (received, delivered) = (row[flow_column::RECEIVED], row[flow_column::DELIVERED]);
-            let timely = Timely { sent: row[flow_column::SENT], arrived: row[flow_column::TIMELY] };
-            let timely = stats.realtime().map(|_| timely);
-            sink.flow(&FlowInterval { sample, received, delivered, timely })?;
+            let (arrived, lost) = (row[flow_column::ARRIVED], row[flow_column::LOST]);
+            let delay = row[flow_column::DELAY].checked_div(arrived).map(Span);
+            let [sent, timely, settled] =
+                [flow_column::SENT, flow_column::TIMELY, flow_column::SETTLED].map(|column| row[column]);
+            let timely = stats.realtime().map(|_| Timely { sent, arrived: timely, settled });
+            sink.flow(&FlowInterval { sample, received, delivered, arrived, delay, lost, timely })?;
         }
         Ok(())
     }

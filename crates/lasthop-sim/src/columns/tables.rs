@@ -46,7 +46,7 @@ const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of
 const FLOW: Declared = ("flow", Kind::Text, About::new("", "flow"), "name of the flow");
 const LINK: Declared = ("link", Kind::Text, About::new("", "link"), "name of the link, with its direction");
 
-const FLOW_SERIES: [Declared; 18] = [
+const FLOW_SERIES: [Declared; 22] = [
     TIME,
     FLOW,
     (
@@ -88,6 +88,24 @@ const FLOW_SERIES: [Declared; 18] = [
         "bytes handed in order to the application in the interval",
     ),
     (
+        "arrived_packets",
+        Kind::Unsigned,
+        About::new("packets", "packets that arrived"),
+        "packets that arrived in the interval, each once",
+    ),
+    (
+        "delay_s",
+        Kind::Number,
+        About::new("s", "one-way delay"),
+        "mean time from their first transmission to this arrival; null without one",
+    ),
+    (
+        "lost_packets",
+        Kind::Unsigned,
+        About::new("packets", "packets lost"),
+        "packets from the sender that the network lost in the interval, those sent again included",
+    ),
+    (
         "split_held_bytes",
         Kind::Unsigned,
         About::new("bytes", "bytes held"),
@@ -106,6 +124,13 @@ const FLOW_SERIES: [Declared; 18] = [
         Kind::Unsigned,
         About::new("packets", "packets in time"),
         "packets of such a flow that arrived in the interval and were not delayed; null for others",
+    ),
+    (
+        "settled_packets",
+        Kind::Unsigned,
+        About::new("packets", "packets settled"),
+        "packets of such a flow that arrived in the interval or, if nothing repeats them, were lost in it: \
+         `timely_packets` is a part of them; null for others",
     ),
     (
         "stall_s",

@@ -303,6 +303,7 @@ impl Medium {
         station.timeout = done + timeout;
         self.count(msdu.port, cx, |stats| {
             stats.attempts += 1;
+            stats.repetitions += u64::from(msdu.attempts > 1);
             stats.ppdus += 1;
         });
         if let Some(parcel) = msdu.parcel {

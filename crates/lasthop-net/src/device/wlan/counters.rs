@@ -25,6 +25,8 @@ pub struct RadioStats {
     pub ack_failures: u64,
     /// Transmissions of data frames, repetitions included.
     pub attempts: u64,
+    /// How many of them were repetitions.
+    pub repetitions: u64,
     /// Transmissions of PPDUs with data: fewer where frames are aggregated.
     pub ppdus: u64,
     /// Packets that waited in the reorder buffer for earlier ones.

@@ -619,8 +619,10 @@ impl Medium {
         let share = |octet: u32| burst.airtime.0 * u64::from(octet) / u64::from(burst.octets.max(1));
         let link = cx.link(port.direction);
         let mut from = now;
+        let mut repetitions = 0;
         for slice in &burst.slices {
             let Some(mpdu) = originator.try_again(slice.sequence, now) else { continue };
+            repetitions += u64::from(mpdu.tries > 1);
             let until = now + Span(share(slice.to));
             for carried in originator.packets_of(slice.sequence) {
                 let parcel = carried.parcel;
@@ -633,6 +635,7 @@ impl Medium {
         self.charge((number, category), airtime, now);
         self.count(number, cx, |stats| {
             stats.attempts += count;
+            stats.repetitions += repetitions;
             stats.ppdus += 1;
         });
     }
