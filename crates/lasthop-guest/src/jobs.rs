@@ -8,7 +8,7 @@ use std::io;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_live::{Arrival, CaptureOrder, Departures, Order, SOURCES, emulate, run_discipline, run_script};
-use lasthop_net::trace::{FlowInterval, Recording};
+use lasthop_net::trace::{FlowInterval, Frames, Recording};
 use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::{Files, Format, Scenario};
 use lasthop_sim::script::{Outcome, Script};
@@ -90,7 +90,7 @@ fn emulation(
         kernel: kernel.map(str::to_owned),
         budget: Span::from_seconds(budget_s),
         mark: "guest".to_owned(),
-        recording: Recording { series: windows, trace: false, frames: false },
+        recording: Recording { series: windows, trace: false, frames: Frames::None },
         captures: if capture { vec![at_senders()] } else { Vec::new() },
         nested: None,
         outside: None,

@@ -30,7 +30,7 @@ use lasthop_core::packet::Cause;
 use lasthop_net::history::HistoryEntry;
 use lasthop_net::plan::{FlowPlan, QueueLimit, Transport};
 use lasthop_net::trace::Sink;
-use lasthop_net::trace::{Recorded, Recording};
+use lasthop_net::trace::{Frames, Recorded, Recording};
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{Recovery, TcpConfig};
 use lasthop_net::world::{Evaluation, World};
@@ -328,7 +328,7 @@ impl RunResult {
         let recording = self.recorded.as_ref().map_or_else(Recording::default, |(recording, _)| *recording);
         match columns::tables::switch_of(name) {
             Some(columns::tables::SERIES) => recording.series,
-            Some(_) if name == "frames" => recording.frames,
+            Some(_) if name == "frames" => recording.frames == Frames::All,
             Some(_) => recording.trace,
             None => false,
         }
@@ -375,7 +375,7 @@ impl RunResult {
         else {
             return Err(PyValueError::new_err("the run keeps no trace in memory; run it with trace=True"));
         };
-        if vantage == Vantage::Air && !whole {
+        if vantage == Vantage::Air && *whole != Frames::All {
             return Err(PyValueError::new_err("the run keeps no frames in memory; run it with frames=True"));
         }
         py.detach(|| -> Result<(), String> {
@@ -565,7 +565,8 @@ fn run(
     captures: Option<Vec<(String, String)>>,
 ) -> PyResult<RunResult> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
-    let recording = Recording { series, trace, frames: frames.unwrap_or(trace) };
+    let recording =
+        Recording { series, trace, frames: if frames.unwrap_or(trace) { Frames::All } else { Frames::None } };
     // What is random has the values of this seed, in the run and in its tables.
     let plan = match plan.get().scenario.seeded(seed).map_err(|error| scenario_error(&error))? {
         Cow::Borrowed(_) => plan,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
-use lasthop_net::trace::{Recorded, Recording};
+use lasthop_net::trace::{Frames, Recorded, Recording};
 use lasthop_sim::json;
 use lasthop_sim::script::{Outcome, Script, Situation, play};
 use lasthop_sim::summary::Summary;
@@ -46,7 +46,7 @@ pub(crate) fn emulate(
     progress: Option<Py<Progress>>,
 ) -> PyResult<(String, RunResult)> {
     let progress = progress.map_or_else(Arc::default, |progress| Arc::clone(&progress.get().inner));
-    let recording = Recording { series, trace, frames: trace };
+    let recording = Recording { series, trace, frames: if trace { Frames::All } else { Frames::None } };
     let (others, captures) = (others.unwrap_or_default(), captures.unwrap_or_default());
     let captures = (captures, snaplen);
     let wanted = Wanted { seed, main, others, kernel, budget_s, mark, recording, captures, nested, outside };

@@ -15,8 +15,8 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{
-    FlowInterval, FrameRecord, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recording, Sink,
-    WindowRecord,
+    FlowInterval, FrameRecord, Frames, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recording,
+    Sink, WindowRecord,
 };
 use lasthop_sim::air::AirCapture;
 use lasthop_sim::columns;
@@ -72,7 +72,7 @@ impl Wanted<'_> {
     /// What the engine must record for it.
     pub(crate) fn recording(&self) -> Recording {
         let trace = self.trace || !self.captures.is_empty();
-        Recording { series: self.series, trace, frames: trace }
+        Recording { series: self.series, trace, frames: if trace { Frames::All } else { Frames::None } }
     }
 }
 

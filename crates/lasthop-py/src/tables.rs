@@ -12,8 +12,8 @@ use lasthop_core::time::{Span, Time};
 use lasthop_net::frames::FrameKind;
 use lasthop_net::plan::{FlowPlan, Plan};
 use lasthop_net::trace::{
-    FlowInterval, FrameRecord, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recorded, Recording,
-    Timely, WindowRecord,
+    FlowInterval, FrameRecord, Frames, HelperInterval, HopRecord, LinkInterval, RadioInterval, Recorded,
+    Recording, Timely, WindowRecord,
 };
 use lasthop_net::traffic::video::{FrameSizes, Packing};
 use lasthop_sim::columns::devices::HelperSummary;
@@ -150,7 +150,7 @@ pub(crate) fn table(
         "radio_series" => series.map(|recorded| radio_series(&names(), &recorded.radios)).transpose(),
         "helper_series" => series.map(|recorded| helper_series(&names(), &recorded.helpers)).transpose(),
         "frames" => trace
-            .filter(|_| recorded.is_some_and(|(recording, _)| recording.frames))
+            .filter(|_| recorded.is_some_and(|(recording, _)| recording.frames == Frames::All))
             .map(|recorded| frame_table(plan, &recorded.frames))
             .transpose(),
         "hops" => trace.map(|recorded| hops(plan, &names(), &recorded.hops)).transpose(),

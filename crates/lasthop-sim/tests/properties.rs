@@ -14,7 +14,7 @@ use lasthop_core::units::Rate;
 use lasthop_net::device::Middlebox;
 use lasthop_net::plan::{Plan, Profile, RealtimePlan, Transport};
 use lasthop_net::realtime::plan::{ArrivalPoint, DelayedOver, Duplicates, Missing, SentCount};
-use lasthop_net::trace::{HopRecord, Recording};
+use lasthop_net::trace::{FrameOutcome, FrameRecord, Frames, HopRecord, Recording};
 use lasthop_net::transport::endpoint::Endpoint;
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::tcp::config::{PrrVariant, Recovery, SpuriousResponse, TcpConfig};
@@ -1280,6 +1280,12 @@ fn delayed_by_trace(plan: &Plan, run: &Run, flow: usize, options: &RealtimePlan)
     Some((received, delayed))
 }
 
+/// What a frame says of itself, without the packet in it: one that has been delivered is known from the record of its
+/// sender alone. Levels that were never known are no numbers, and not equal.
+fn unpacked(frame: &FrameRecord) -> String {
+    format!("{:?}", FrameRecord { packet: None, ..*frame })
+}
+
 /// What real-time metrics promise, with any options.
 fn check_realtime(plan: &Plan, run: &Run, options: &RealtimePlan) {
     for (index, (flow, planned)) in run.summary.flows.iter().zip(&plan.flows).enumerate() {
@@ -1434,9 +1440,16 @@ proptest! {
         let plan = plan_of(&text);
         let first = run_of(&plan, Recording::default());
         prop_assert_eq!(figures(&first), figures(&run_of(&plan, Recording::default())));
-        let recorded = run_of(&plan, Recording { series: false, trace: true, frames: true });
+        let recorded = run_of(&plan, Recording { series: false, trace: true, frames: Frames::All });
         prop_assert_eq!(figures(&first), figures(&recorded));
-        let series = run_of(&plan, Recording { series: true, trace: false, frames: false });
+        // Collisions alone are those among all frames.
+        let meant = run_of(&plan, Recording { series: false, trace: true, frames: Frames::Collided });
+        prop_assert_eq!(figures(&first), figures(&meant));
+        let collided = |frame: &&FrameRecord| frame.to == Some(frame.at) && frame.outcome == FrameOutcome::Collided;
+        let among: Vec<_> = recorded.recorded.frames.iter().filter(collided).map(unpacked).collect();
+        let alone: Vec<_> = meant.recorded.frames.iter().map(unpacked).collect();
+        prop_assert_eq!(among, alone);
+        let series = run_of(&plan, Recording { series: true, trace: false, frames: Frames::None });
         prop_assert_eq!(&first.summary.fingerprint, &series.summary.fingerprint);
         let on_threads: Vec<String> = std::thread::scope(|scope| {
             let threads: Vec<_> =
@@ -1577,7 +1590,7 @@ proptest! {
             link.join(", ")
         );
         let plan = plan_of(&text);
-        let run = run_of(&plan, Recording { series: false, trace: true, frames: true });
+        let run = run_of(&plan, Recording { series: false, trace: true, frames: Frames::All });
         check(&plan, &run);
         let flow = &run.summary.flows[0];
         prop_assert_eq!(flow.bytes_delivered, u64::from(bytes));

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use js_sys::{Float64Array, Function, Object, Reflect, Uint8Array};
 use lasthop_core::time::Time;
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{Frames, Recording};
 use lasthop_net::world::Evaluation;
 use lasthop_sim::capture::over_time::Way;
 use lasthop_sim::capture::{estimate, read, said, simulated};
@@ -170,7 +170,7 @@ impl Scenario {
             }
         };
         let mut series = Series::new(plan, &mut tell);
-        let how = (Recording { series: true, trace: false, frames: false }, Evaluation::Eager);
+        let how = (Recording { series: true, trace: false, frames: Frames::None }, Evaluation::Eager);
         let run = run::run_into(plan, seed, how, &mut series, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
         Ok(Run { summary: run.summary, series: series.finish() })
@@ -203,7 +203,8 @@ impl Scenario {
         let mut tell = teller(told);
         let moments = looks_at_all.then(|| replay::Moments::of(&plan));
         let mut window = replay::Replay::new((at(from_s), at(to_s)), most, moments, &mut tell);
-        let how = (Recording { series: false, trace: true, frames: looks_at_all }, Evaluation::Eager);
+        let frames = if looks_at_all { Frames::Collided } else { Frames::None };
+        let how = (Recording { series: false, trace: true, frames }, Evaluation::Eager);
         let run = run::run_into(&plan, seed, how, &mut window, &Progress::default());
         let run = run.map_err(|error| refused("run", error))?;
         let Summary { fingerprint, packet_hops, .. } = run.summary;
@@ -223,11 +224,11 @@ fn columns(names: &[String], of: impl Fn(&str) -> Option<Vec<f64>>) -> JsValue {
     }
     table.into()
 }
-
 fn teller(told: &Function) -> impl FnMut(f64) + '_ {
     // What a page throws at news of progress does not concern the run.
     |seconds| drop(told.call1(&JsValue::NULL, &seconds.into()))
 }
+
 
 /// A file that the page hands over piece by piece: `read` returns bytes from a place on, at most as many as it is told.
 struct Pieces<'a> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::time::{Span, Time};
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{Frames, Recording};
 use lasthop_net::world::Evaluation;
 use lasthop_sim::run::{self, Progress, Run};
 use lasthop_sim::scenario::{Files, Format, Scenario, ScenarioError};
@@ -50,7 +50,7 @@ fn series_are_of_the_same_run() {
         seen = flows.len();
     };
     let mut series = Series::new(plan, &mut tell);
-    let how = (Recording { series: true, trace: false, frames: false }, Evaluation::Eager);
+    let how = (Recording { series: true, trace: false, frames: Frames::None }, Evaluation::Eager);
     let with = run::run_into(plan, 1, how, &mut series, &Progress::default()).unwrap().summary;
     let series = series.finish();
     let without = bare(&scenario).summary;
@@ -75,7 +75,7 @@ fn decisions_and_losses_are_those_that_are_counted() {
     plan.warmup = Span::ZERO;
     let mut tell = |_| {};
     let mut replay = Replay::new((Time(5_000_000_000), Time(6_000_000_000)), 1_000_000, None, &mut tell);
-    let how = (Recording { series: false, trace: true, frames: true }, Evaluation::Eager);
+    let how = (Recording { series: false, trace: true, frames: Frames::All }, Evaluation::Eager);
     let summary = run::run_into(&plan, 1, how, &mut replay, &Progress::default()).unwrap().summary;
     let replay = replay.finish();
     assert_eq!(summary.fingerprint, bare(&scenario).summary.fingerprint);

@@ -70,7 +70,7 @@ pub use fate::Fate;
 pub use lasthop_core::packet::Cause;
 pub use lasthop_core::random::Stream;
 pub use lasthop_core::time::{Span, Time};
-pub use lasthop_net::trace::{Recorded, Recording};
+pub use lasthop_net::trace::{Frames, Recorded, Recording};
 pub use lasthop_sim::summary::{FlowSummary, LinkSummary, Summary};
 pub use network::{Arrival, Datagram, DatagramId, Ecn, HostId, Network, Wake};
 pub use path::{Link, Path};

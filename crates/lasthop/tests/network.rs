@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use lasthop::{
-    Cause, Datagram, DatagramId, Ecn, Error, Fate, HostId, Link, Network, Path, Recording, SendError, Span,
-    Time, Wake,
+    Cause, Datagram, DatagramId, Ecn, Error, Fate, Frames, HostId, Link, Network, Path, Recording, SendError,
+    Span, Time, Wake,
 };
 
 fn ip(text: &str) -> IpAddr {
@@ -397,7 +397,7 @@ fn flows_join_a_network_whose_paths_change() {
 /// What every run measures: rates and queues of links, series, and a capture.
 #[test]
 fn results_are_those_of_a_run() {
-    let recording = Recording { series: true, trace: true, frames: false };
+    let recording = Recording { series: true, trace: true, frames: Frames::None };
     let path = Path::new(["a", "b"]).link(Link::new(1_000_000).delay_ms(10).queue_packets(4));
     let mut network = Network::new(&path.duration(Duration::from_secs(1)), 1).unwrap().record(recording);
     let first = network.attach("a", ip("10.0.0.1")).unwrap();

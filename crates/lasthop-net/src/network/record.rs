@@ -19,7 +19,7 @@ impl Network {
             self.links.iter_mut().for_each(Link::watch);
             self.traced = true;
         }
-        let (series, frames) = (recorder.has_series(), recorder.traces_frames());
+        let (series, frames) = (recorder.has_series(), recorder.frames());
         let media = self.devices.iter_mut().filter_map(|slot| match &mut slot.device {
             Device::Medium(medium) => Some(medium),
             _ => None,

@@ -29,8 +29,20 @@ pub struct Recording {
     pub series: bool,
     /// Every packet on every link, and every change of a window.
     pub trace: bool,
-    /// With the trace: every frame of radio channels at every station, which are ten times as many.
-    pub frames: bool,
+    /// With the trace: frames of radio channels.
+    pub frames: Frames,
+}
+
+/// Which frames of radio channels to record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frames {
+    /// None.
+    #[default]
+    None,
+    /// Those that met another at the station that they were for: the rest of the channel is worked out as without.
+    Collided,
+    /// Each at every station, which are ten times as many as packets.
+    All,
 }
 
 /// One packet on one link.

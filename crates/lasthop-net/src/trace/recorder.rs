@@ -11,8 +11,8 @@ use std::io;
 use lasthop_core::time::{Span, Time};
 
 use super::{
-    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, HelperInterval, HopRecord, LinkInterval,
-    RadioInterval, Recording, Sink, Timely, WindowRecord,
+    Bins, DecisionRecord, FlowInterval, FlowSample, FrameRecord, Frames, HelperInterval, HopRecord,
+    LinkInterval, RadioInterval, Recording, Sink, Timely, WindowRecord,
 };
 use super::{flow_column, link_column};
 use crate::link::Link;
@@ -87,9 +87,9 @@ impl Recorder {
         self.recording.trace
     }
 
-    /// Whether it wants every frame on the air.
-    pub(crate) fn traces_frames(&self) -> bool {
-        self.recording.trace && self.recording.frames
+    /// Which frames on the air it wants.
+    pub(crate) fn frames(&self) -> Frames {
+        if self.recording.trace { self.recording.frames } else { Frames::None }
     }
 
     /// A device at the head of a link has got a packet at `now`.
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::trace::Recorded;
 
-    const TRACE: Recording = Recording { series: false, trace: true, frames: true };
+    const TRACE: Recording = Recording { series: false, trace: true, frames: Frames::All };
 
     fn recorder() -> Box<Recorder> {
         Recorder::new(TRACE, Span(10), Span(100)).unwrap()

@@ -1,7 +1,7 @@
 //! A simulation, captured at a node: to be read like a capture of real packets, and laid beside one.
 
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::Recording;
+use lasthop_net::trace::{Frames, Recording};
 use lasthop_net::world::Evaluation;
 
 use super::read::{Capture, CaptureError, read_from};
@@ -32,7 +32,7 @@ pub fn simulate(plan: &Plan, seed: u64, node: &str) -> Result<Capture, Simulated
     let mut file = Vec::new();
     let vantage = Vantage::named(plan, node)?;
     let mut written = pcapng::Capture::new(&mut file, plan, vantage, &[])?;
-    let recording = Recording { series: false, trace: true, frames: false };
+    let recording = Recording { series: false, trace: true, frames: Frames::None };
     run::run_into(plan, seed, (recording, Evaluation::Eager), &mut written, &Progress::default())?;
     written.finish()?;
     read_from(&file[..], None).map_err(|why| SimulatedError::Nothing { node: node.to_owned(), why })

@@ -7,19 +7,19 @@
 pub(crate) mod pair;
 
 use lasthop_net::plan::Plan;
-use lasthop_net::trace::{HopRecord, Recording};
+use lasthop_net::trace::{Frames, HopRecord, Recording};
 use lasthop_net::world::Evaluation;
 use lasthop_sim::run::{Progress, Run, run, run_evaluated};
 use lasthop_sim::scenario::{Format, Scenario};
 
 /// The summary alone.
-pub(crate) const SUMMARY: Recording = Recording { series: false, trace: false, frames: false };
+pub(crate) const SUMMARY: Recording = Recording { series: false, trace: false, frames: Frames::None };
 /// And the time series.
-pub(crate) const SERIES: Recording = Recording { series: true, trace: false, frames: false };
+pub(crate) const SERIES: Recording = Recording { series: true, trace: false, frames: Frames::None };
 /// And every packet on every link.
-pub(crate) const TRACE: Recording = Recording { series: false, trace: true, frames: true };
+pub(crate) const TRACE: Recording = Recording { series: false, trace: true, frames: Frames::All };
 /// All of it.
-pub(crate) const EVERYTHING: Recording = Recording { series: true, trace: true, frames: true };
+pub(crate) const EVERYTHING: Recording = Recording { series: true, trace: true, frames: Frames::All };
 
 /// Reads a scenario.
 pub(crate) fn parse(text: &str) -> Scenario {

@@ -19,7 +19,7 @@ use crate::channel::Frame;
 use crate::device::{Crossing, Cx, Effect, Parcel};
 use crate::plan::ErrorPosition;
 use crate::propagation::{dbm, decibels};
-use crate::trace::FrameRecord;
+use crate::trace::{FrameRecord, Frames};
 
 /// How long a receiver looks for the preamble of a frame, as long as CCA may take (17.3.6).
 const DETECTION: Span = Span::from_nanos(4_000);
@@ -265,7 +265,7 @@ impl Medium {
         if let Some(place) = self.transmitting.iter().position(|&station| usize::from(station) == from) {
             self.transmitting.swap_remove(place);
         }
-        if self.traced {
+        if self.traced == Frames::All {
             let sent = (from as u16, f64::NAN, FrameOutcome::Sent);
             if frame.burst {
                 self.record_burst(from as u16, &frame, sent, cx);
@@ -323,8 +323,8 @@ impl Medium {
         let now = cx.now;
         let is_update = (frame.kind, frame.to) == (FrameKind::Data, EVERYBODY);
         let unread = frame.burst && self.mixed;
-        let ends = frame.kind == FrameKind::End;
-        let plain = self.clear[usize::from(from)] && self.flawless && !self.traced && !unread && !ends;
+        let simple = !unread && frame.kind != FrameKind::End;
+        let plain = self.clear[usize::from(from)] && self.flawless && self.traced != Frames::All && simple;
         if !plain || is_update && self.routing.is_some() {
             self.rouse_all();
             self.lone = None;
@@ -403,7 +403,8 @@ impl Medium {
             && !station.sending
         {
             let outcome = self.judge(hearer.station, from, &lock, frame, cx);
-            if self.traced {
+            let is_meant = frame.to == hearer.station;
+            if self.traced == Frames::All || is_meant && self.records(outcome) {
                 self.record_frame(from, frame, (hearer.station, dbm(lock.power), outcome), cx);
             }
             if outcome == FrameOutcome::Read {
@@ -495,6 +496,15 @@ impl Medium {
         match self.between[usize::from(from) * self.stations.len() + usize::from(at)] {
             NO_PORT => self.stations[usize::from(at)].inbound,
             port => port,
+        }
+    }
+
+    /// Whether a frame is recorded of which this came at the station that it was for.
+    pub(super) fn records(&self, outcome: FrameOutcome) -> bool {
+        match self.traced {
+            Frames::None => false,
+            Frames::Collided => outcome == FrameOutcome::Collided,
+            Frames::All => true,
         }
     }
 

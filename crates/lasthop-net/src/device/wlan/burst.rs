@@ -16,7 +16,7 @@ use super::{Medium, OnAir};
 use crate::device::{Crossing, Cx, Effect};
 use crate::plan::ErrorPosition;
 use crate::propagation::dbm;
-use crate::trace::{BlockRecord, FrameRecord, PpduRecord};
+use crate::trace::{BlockRecord, FrameRecord, Frames, PpduRecord};
 
 /// Training fields and L-SIG, which all PPDUs begin with from 802.11a on (17.3.2).
 const LEGACY_PREAMBLE: Span = Span(20_000);
@@ -34,7 +34,7 @@ impl Medium {
         }
         let Some(first) = self.slices_of(from).first().copied() else { return };
         let outcome = self.judge_slice(at, from, lock, (frame, mode), first, cx);
-        if self.traced {
+        if self.traced == Frames::All {
             self.record_burst(from, frame, (at, dbm(lock.power), outcome), cx);
         }
         let station = &mut self.stations[usize::from(at)];
@@ -92,7 +92,7 @@ impl Medium {
         let mut read = 0;
         for &slice in &slices {
             let outcome = self.judge_slice(at, from, lock, (frame, mode), slice, cx);
-            if self.traced {
+            if self.records(outcome) {
                 self.record_mpdu(from, frame, slice, (at, dbm(lock.power), outcome), cx);
             }
             if outcome == FrameOutcome::Read {

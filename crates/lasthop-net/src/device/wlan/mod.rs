@@ -61,6 +61,7 @@ use crate::channel::Air;
 use crate::plan::{Direction, ErrorModel, LinkPlan, OutageSchedule};
 use crate::queue::{KnownFlows, Served, Shed, Waiting};
 use crate::routing::DirectionId;
+use crate::trace::Frames;
 use agenda::Agenda;
 use counters::RadioStats;
 use edca::{CATEGORIES, Category};
@@ -195,8 +196,8 @@ pub(crate) struct Medium {
     moves: bool,
     refreshed: Time,
     shed: Vec<Shed>,
-    /// Frames are recorded.
-    traced: bool,
+    /// Frames that are recorded.
+    traced: Frames,
     /// Index of the channel in the plan.
     number: u32,
 }
@@ -251,7 +252,7 @@ impl Medium {
             luck: Vec::new(),
             refreshed: Time::ZERO,
             shed: Vec::new(),
-            traced: false,
+            traced: Frames::None,
             number: 0,
         };
         for link in &plan.links {
@@ -418,7 +419,7 @@ impl Medium {
     }
 
     /// Counts for the series and records frames from now on, as asked.
-    pub(crate) fn record(&mut self, number: u32, series: bool, frames: bool) {
+    pub(crate) fn record(&mut self, number: u32, series: bool, frames: Frames) {
         (self.number, self.traced) = (number, frames);
         for port in &mut self.ports {
             port.interval = series.then(Box::default);
