@@ -6,6 +6,7 @@ two-column journals (IEEE, ACM): 3.5 inches for one column, 7.16 for both.
 
 from __future__ import annotations
 
+import textwrap
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,10 @@ SMALL = 7
 LEGEND = 2.9
 KEY = 0.35
 LETTER = 0.045
+#: Of a panel beside others: what a letter of its title takes, what is around the title, and a second line.
+TITLE_LETTER = 0.06
+BESIDE = 0.75
+LINE = 0.13
 #: Letters are embedded as TrueType in PDF, which journals ask for, and stay text in SVG.
 SETTINGS: dict[str, Any] = {"pdf.fonttype": 42, "svg.fonttype": "none", "font.serif": FONTS}
 
@@ -79,7 +84,8 @@ def dress(figure: Figure) -> None:
     if columns == 1:
         figure.set_size_inches(ONE_COLUMN, PANEL * rows + AROUND)
     else:
-        figure.set_size_inches(BOTH_COLUMNS, height * BOTH_COLUMNS / width)
+        lines = _break_titles(figure, int((BOTH_COLUMNS / columns - BESIDE) / TITLE_LETTER))
+        figure.set_size_inches(BOTH_COLUMNS, height * BOTH_COLUMNS / width + LINE * rows * (lines - 1))
     figure.suptitle("")
     for axes in figure.axes:
         if columns == 1 and axes.get_ylabel():
@@ -92,6 +98,14 @@ def dress(figure: Figure) -> None:
         # What the shades mean is for the caption too.
         axes.set_xlabel(axes.get_xlabel().partition(";")[0])
     set_letters(figure)
+
+
+def _break_titles(figure: Figure, letters: int) -> int:
+    """Break titles at the left that have more letters than this; return the most lines of one."""
+    titles = [textwrap.fill(axes.get_title(loc="left"), letters) for axes in figure.axes]
+    for axes, title in zip(figure.axes, titles, strict=True):
+        axes.set_title(title, loc="left", fontsize=TEXT)
+    return max(title.count("\n") + 1 for title in titles)
 
 
 def legend_columns(labels: Sequence[str], width_in: float) -> int:

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 
 import lasthop as lh
-from lasthop import for_paper
+from lasthop import comparison_plot, for_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +57,26 @@ def test_a_comparison_takes_both_columns_and_svg_keeps_text(
     assert width is not None
     assert float(width[1]) == pytest.approx(7.16 * INCH)
     assert ">vegas</text>" in content
+
+
+def test_titles_of_a_comparison_stand_beside_what_is_better() -> None:
+    """Of each panel: the title at the left, and at the right in which direction it is better."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    lossy = lh.Scenario.load("scenarios/lossy-last-hop.toml").replace({"duration": "10 s"})
+    figure = comparison_plot.figure_of(lh.compare(lossy, ["reno", "vegas"], seeds=[1]))
+    for_paper.dress(figure)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    for axes in figure.axes:
+        shown = [text for text in axes.findobj(Text) if isinstance(text, Text) and text.get_text()]
+        (hint,) = (text for text in shown if "better" in text.get_text()) if axes.axison else (None,)
+        if hint is None:
+            continue
+        (title,) = (text for text in shown if text.get_text() == axes.get_title(loc="left"))
+        renderer = canvas.get_renderer()
+        assert title.get_window_extent(renderer).x1 < hint.get_window_extent(renderer).x0, title.get_text()
 
 
 def test_curves_keep_the_width_whatever_the_legend_says(tmp_path: Path) -> None:
