@@ -96,6 +96,21 @@ for (const [name, at] of [["two-base-stations", [20, 40]], ["walking-split", [15
   });
 }
 
+test("the beginning of a long run is there before the run is over, and stays when it is", async () => {
+  const server = await view();
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=many-flows&set=duration=15 s&view=replay`);
+  await page.waitForFunction(() => Number(document.querySelector("canvas.scene")?.dataset.packets) > 0, null, { timeout: 60_000 });
+  await page.waitForSelector("text=The run goes on");
+  const [clock, flow] = [await page.textContent(".clock"), await page.locator(".replay .head select").nth(1).inputValue()];
+  assert.match(await page.textContent("#truth-title"), /so far/);
+  await page.waitForSelector("text=The run goes on", { state: "detached", timeout: 120_000 });
+  assert.deepEqual([await page.textContent(".clock"), await page.locator(".replay .head select").nth(1).inputValue()], [clock, flow]);
+  assert.match(await page.textContent("#truth-title"), /the whole run/);
+  assert.deepEqual(wrong, []);
+  await close();
+  await server.end();
+});
+
 test("losses and timeouts are those of the chosen flow", async () => {
   await replay("lossy-last-hop", {}, async (page) => {
     await page.getByRole("combobox", { name: "Flow" }).selectOption("3");

@@ -185,8 +185,9 @@ impl Scenario {
 
     /// Runs it and keeps the packets on links between two times, `most` of them at most. Losses and decisions are those
     /// from the beginning of the run on, whatever the warm-up; so are marks, repairs and collisions if `looks_at_all`.
-    /// Without it there are no collisions: where many stations hear each frame, to record them takes several times as
-    /// long as the run.
+    /// Without it there are none of these three. `told` hears the simulated seconds now and then. If it answers 1 once
+    /// a sender has decided on anything, or 2 once there is a packet, it hears them again with the window so far:
+    /// where that ends, and an object of the columns named of each table.
     pub fn replay(
         &self,
         seed: u64,
@@ -195,12 +196,30 @@ impl Scenario {
         most: usize,
         looks_at_all: bool,
         told: &Function,
+        tables: &str,
     ) -> Result<Replay, JsValue> {
         let scenario = self.inner.seeded(seed).map_err(|error| refused("run", error))?;
         let mut plan = scenario.plan().clone();
         plan.warmup = lasthop_core::time::Span::ZERO;
         let at = |seconds: f64| Time((seconds.max(0.0) * 1e9) as u64);
-        let mut tell = teller(told);
+        let wanted: BTreeMap<String, Vec<String>> =
+            serde_json::from_str(tables).map_err(|error| refused("call", error))?;
+        let mut tell = |seconds: f64, window: &replay::Replay<'_>| {
+            // What a page throws at news of progress does not concern the run.
+            let answer = told.call1(&JsValue::NULL, &seconds.into()).ok().and_then(|answer| answer.as_f64());
+            let is_due = match answer {
+                Some(1.0) => window.has_decisions(),
+                Some(2.0) => window.has_packets(),
+                _ => false,
+            };
+            if is_due {
+                let begun = Object::new();
+                for (table, names) in &wanted {
+                    put(&begun, table, &columns(names, |name| window.column(table, name)));
+                }
+                drop(told.call3(&JsValue::NULL, &seconds.into(), &window.known_s().into(), &begun));
+            }
+        };
         let moments = looks_at_all.then(|| replay::Moments::of(&plan));
         let mut window = replay::Replay::new((at(from_s), at(to_s)), most, moments, &mut tell);
         let frames = if looks_at_all { Frames::Collided } else { Frames::None };
@@ -224,11 +243,6 @@ fn columns(names: &[String], of: impl Fn(&str) -> Option<Vec<f64>>) -> JsValue {
     }
     table.into()
 }
-fn teller(told: &Function) -> impl FnMut(f64) + '_ {
-    // What a page throws at news of progress does not concern the run.
-    |seconds| drop(told.call1(&JsValue::NULL, &seconds.into()))
-}
-
 
 /// A file that the page hands over piece by piece: `read` returns bytes from a place on, at most as many as it is told.
 struct Pieces<'a> {
@@ -400,16 +414,6 @@ impl Replay {
     /// A column of one of the tables `hops`, `sacks`, `windows`, `losses`, `decisions`, `collisions`, `marks` and
     /// `repairs`.
     pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
-        match table {
-            "hops" => self.inner.of_hops(column),
-            "sacks" => self.inner.of_sacks(column),
-            "windows" => self.inner.of_windows(column),
-            "losses" => self.inner.of_losses(column),
-            "decisions" => self.inner.of_decisions(column),
-            "collisions" => self.inner.of_collisions(column),
-            "marks" => self.inner.of_marks(column),
-            "repairs" => self.inner.of_repairs(column),
-            _ => None,
-        }
+        self.inner.column(table, column)
     }
 }

@@ -12,12 +12,8 @@ use lasthop_net::trace::{
     Decision, DecisionRecord, FrameOutcome, FrameRecord, HopRecord, Sink, WindowRecord,
 };
 
-use crate::series::Told;
-
 /// Most moments of one kind that are kept of a run; a page has no use for more.
 const MOST_MOMENTS: usize = 500_000;
-/// Progress is reported once per this number of looks of the run at its sink.
-const LOOKS_PER_TELLING: u32 = 4;
 
 /// A packet on a link was lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +93,9 @@ impl Moments {
     }
 }
 
+/// Hears how far a run is, and may look at the window so far.
+pub type Watched<'a> = &'a mut dyn FnMut(f64, &Replay<'_>);
+
 /// Takes down a window of the trace.
 pub struct Replay<'a> {
     from: Time,
@@ -107,14 +106,13 @@ pub struct Replay<'a> {
     losses: Vec<Loss>,
     decisions: Vec<DecisionRecord>,
     collisions: Vec<Collision>,
-    /// What each decision answered, as far as it is known.
-    truths: Vec<Option<Cause>>,
+    /// When the last packet came to its link that was handed over: of those before it all is known.
+    reached: Time,
     /// Where the window had to end, because there were too many packets in it.
     cut: Option<Time>,
     /// Of the whole run, if they are asked for.
     moments: Option<Moments>,
-    looks: u32,
-    told: Option<Told<'a>>,
+    watched: Option<Watched<'a>>,
 }
 
 impl<'a> Replay<'a> {
@@ -123,7 +121,7 @@ impl<'a> Replay<'a> {
         (from, to): (Time, Time),
         most: usize,
         moments: Option<Moments>,
-        told: Told<'a>,
+        watched: Watched<'a>,
     ) -> Replay<'a> {
         Replay {
             from,
@@ -134,32 +132,17 @@ impl<'a> Replay<'a> {
             losses: Vec::new(),
             decisions: Vec::new(),
             collisions: Vec::new(),
-            truths: Vec::new(),
+            reached: Time::ZERO,
             cut: None,
             moments,
-            looks: 0,
-            told: Some(told),
+            watched: Some(watched),
         }
     }
 
-    /// The run is over: finds what each decision answered.
+    /// The run is over.
     pub fn finish(self) -> Replay<'static> {
         let Replay { from, to, most, hops, windows, losses, decisions, collisions, .. } = self;
-        let Replay { cut, looks, moments, .. } = self;
-        let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
-        for loss in losses.iter().filter(|loss| loss.data) {
-            lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
-        }
-        let truth = |record: &DecisionRecord| {
-            let of_segment = lost.get(&(record.flow, record.seq))?;
-            of_segment
-                .iter()
-                .filter(|(at, _)| *at <= record.time)
-                .max_by_key(|(at, _)| *at)
-                .map(|(_, cause)| *cause)
-        };
-        let truths = decisions.iter().map(truth).collect();
-        let told = None;
+        let Replay { reached, cut, moments, .. } = self;
         Replay {
             from,
             to,
@@ -169,17 +152,63 @@ impl<'a> Replay<'a> {
             losses,
             decisions,
             collisions,
-            truths,
+            reached,
             cut,
             moments,
-            looks,
-            told,
+            watched: None,
         }
+    }
+
+    /// What each decision answered, as far as it is known.
+    fn truths(&self) -> impl Iterator<Item = Option<Cause>> {
+        let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
+        for loss in self.losses.iter().filter(|loss| loss.data) {
+            lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
+        }
+        self.decisions.iter().map(move |record| {
+            let of_segment = lost.get(&(record.flow, record.seq))?;
+            of_segment
+                .iter()
+                .filter(|(at, _)| *at <= record.time)
+                .max_by_key(|(at, _)| *at)
+                .map(|(_, cause)| *cause)
+        })
     }
 
     /// Where the window ends, in seconds.
     pub fn end_s(&self) -> f64 {
         self.cut.unwrap_or(self.to).seconds()
+    }
+
+    /// Up to where the window is known while the run goes on, in seconds.
+    pub fn known_s(&self) -> f64 {
+        self.cut.unwrap_or(self.reached.min(self.to)).seconds()
+    }
+
+    /// Whether a sender has decided on anything so far.
+    pub fn has_decisions(&self) -> bool {
+        !self.decisions.is_empty()
+    }
+
+    /// Whether a packet is known so far.
+    pub fn has_packets(&self) -> bool {
+        !self.hops.is_empty()
+    }
+
+    /// A column of one of the tables `hops`, `sacks`, `windows`, `losses`, `decisions`, `collisions`, `marks` and
+    /// `repairs`.
+    pub fn column(&self, table: &str, column: &str) -> Option<Vec<f64>> {
+        match table {
+            "hops" => self.of_hops(column),
+            "sacks" => self.of_sacks(column),
+            "windows" => self.of_windows(column),
+            "losses" => self.of_losses(column),
+            "decisions" => self.of_decisions(column),
+            "collisions" => self.of_collisions(column),
+            "marks" => self.of_marks(column),
+            "repairs" => self.of_repairs(column),
+            _ => None,
+        }
     }
 
     /// A column of the packets on links within the window: times in seconds, NaN where there is none. The outcome is 0
@@ -297,8 +326,8 @@ impl<'a> Replay<'a> {
                 Some(LossKind::Wireless) => 2.0,
             },
             "truth" => {
-                let truth = |cause: &Option<Cause>| cause.map_or(0.0, |cause| 1.0 + number(cause));
-                return Some(self.truths.iter().map(truth).collect());
+                let truth = |cause: Option<Cause>| cause.map_or(0.0, |cause| 1.0 + number(cause));
+                return Some(self.truths().map(truth).collect());
             }
             _ => return None,
         };
@@ -326,12 +355,11 @@ fn known(record: &HopRecord) -> Time {
 impl Sink for Replay<'_> {
     /// Before and behind the window only losses and decisions are of use, unless moments are asked for.
     fn wants(&mut self, now: Time) -> (Time, Time) {
-        self.looks += 1;
-        if self.looks.is_multiple_of(LOOKS_PER_TELLING)
-            && now < Time::MAX
-            && let Some(told) = &mut self.told
+        if now < Time::MAX
+            && let Some(watched) = self.watched.take()
         {
-            told(now.seconds());
+            watched(now.seconds(), self);
+            self.watched = Some(watched);
         }
         if self.moments.is_some() {
             return (Time::ZERO, Time::MAX);
@@ -355,6 +383,7 @@ impl Sink for Replay<'_> {
         if let Some(moments) = &mut self.moments {
             moments.take(record);
         }
+        self.reached = record.enqueued;
         let over = record.lost.is_some() || record.arrived.is_some();
         if record.enqueued > self.to || (over && known(record) < self.from) || self.cut.is_some() {
             return Ok(());

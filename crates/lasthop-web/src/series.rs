@@ -8,9 +8,6 @@ use lasthop_core::time::Span;
 use lasthop_net::plan::Plan;
 use lasthop_net::trace::{FlowInterval, HelperInterval, LinkInterval, RadioInterval, Sink, Viewed};
 
-/// What is told of the progress of a run: simulated seconds so far.
-pub type Told<'a> = &'a mut dyn FnMut(f64);
-
 /// Hears how far a run is, and may look at its series so far.
 pub type Watched<'a> = &'a mut dyn FnMut(f64, &Rows);
 
@@ -66,7 +63,10 @@ impl Rows {
             "rtt_s" => |row| row.sample.rtt.map_or(f64::NAN, Span::seconds),
             "flight_segments" => |row| f64::from(row.sample.flight),
             "allowed_rate_bit_s" => |row| 8.0 * row.sample.rate,
-            "first_sent_packets" => |row| row.timely.map_or(f64::NAN, |timely| timely.sent as f64),
+            "arrived_packets" => |row| row.arrived as f64,
+            "delay_s" => |row| row.delay.map_or(f64::NAN, Span::seconds),
+            "lost_packets" => |row| row.lost as f64,
+            "settled_packets" => |row| row.timely.map_or(f64::NAN, |timely| timely.settled as f64),
             "timely_packets" => |row| row.timely.map_or(f64::NAN, |timely| timely.arrived as f64),
             "stall_s" => |row| row.sample.stalled.map_or(f64::NAN, Span::seconds),
             "video_rate_bit_s" => |row| viewed(row).rate.unwrap_or(f64::NAN),
@@ -85,7 +85,7 @@ impl Rows {
         let of: fn(&RadioInterval) -> u64 = match column {
             "direction" => |row| u64::from(row.direction),
             "attempts" => |row| row.stats.attempts,
-            "ack_failures" => |row| row.stats.ack_failures,
+            "repetitions" => |row| row.stats.repetitions,
             "collisions" => |row| row.stats.collisions,
             _ => return None,
         };

@@ -73,7 +73,7 @@ fn decisions_and_losses_are_those_that_are_counted() {
     let scenario = lossy();
     let mut plan = scenario.plan().clone();
     plan.warmup = Span::ZERO;
-    let mut tell = |_| {};
+    let mut tell = |_: f64, _: &Replay<'_>| {};
     let mut replay = Replay::new((Time(5_000_000_000), Time(6_000_000_000)), 1_000_000, None, &mut tell);
     let how = (Recording { series: false, trace: true, frames: Frames::All }, Evaluation::Eager);
     let summary = run::run_into(&plan, 1, how, &mut replay, &Progress::default()).unwrap().summary;
@@ -93,6 +93,33 @@ fn decisions_and_losses_are_those_that_are_counted() {
     assert_eq!(known, count(0.0));
     let enqueued = replay.of_hops("enqueue_s").unwrap();
     assert!(enqueued.is_sorted() && enqueued.iter().all(|&time| time <= 6.0) && enqueued.len() > 100);
+}
+
+/// What is known of a window while the run goes on stays: the first rows of the whole, all up to the time that is said.
+#[test]
+fn a_window_is_seen_while_the_run_goes_on() {
+    let scenario = lossy();
+    let mut plan = scenario.plan().clone();
+    plan.duration = Span::from_secs(200);
+    let mut seen = Vec::new();
+    let mut watch = |seconds: f64, begun: &Replay<'_>| {
+        if begun.has_packets() {
+            let column = |name: &str| begun.of_hops(name).unwrap();
+            seen.push((seconds, begun.known_s(), column("packet"), column("enqueue_s")));
+        }
+    };
+    let mut replay = Replay::new((Time::ZERO, Time::MAX), 5_000, None, &mut watch);
+    let how = (Recording { series: false, trace: true, frames: Frames::None }, Evaluation::Eager);
+    run::run_into(&plan, 1, how, &mut replay, &Progress::default()).unwrap();
+    let whole = replay.finish();
+    let (packets, enqueued) = (whole.of_hops("packet").unwrap(), whole.of_hops("enqueue_s").unwrap());
+    assert!(seen.len() > 3 && packets.len() == 5_000, "{} looks, {} packets", seen.len(), packets.len());
+    for (seconds, known, begun, times) in &seen {
+        assert!(known <= seconds);
+        assert_eq!(packets[..begun.len()], *begun);
+        let of_whole = enqueued.iter().filter(|&time| time < known).count();
+        assert_eq!(times.iter().filter(|&time| time < known).count(), of_whole);
+    }
 }
 
 /// Files are found by the names that the scenario gives them, and nowhere else.

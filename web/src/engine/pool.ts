@@ -15,7 +15,8 @@ export class EngineError extends Error {
 /** The job was taken back. */
 export class Cancelled extends Error {}
 
-export type Told = (seconds: number, series?: Series) => void;
+/** What is told of a run that goes on: how far it is, and what there is of it. */
+export type Told<Begun> = (seconds: number, begun?: Begun) => void;
 
 /** What may be cancelled together: runs of the first seeds and of the rest, windows of packets, and each kind of the other
  * jobs. */
@@ -25,7 +26,7 @@ const isLong = (group: Group): boolean => group === "run" || group === "rest";
 interface Waiting {
   job: Job;
   group: Group;
-  told: Told | undefined;
+  told: Told<never> | undefined;
   resolve: (value: never) => void;
   reject: (error: Error) => void;
 }
@@ -106,11 +107,11 @@ export class Pool {
     return this.ask({ op: "set", text, path, value }, "set");
   }
 
-  run(job: Omit<Extract<Job, { op: "run" }>, "op">, group: "run" | "rest", told?: Told): Promise<RunResult> {
+  run(job: Omit<Extract<Job, { op: "run" }>, "op">, group: "run" | "rest", told?: Told<Series>): Promise<RunResult> {
     return this.ask({ op: "run", ...job }, group, told);
   }
 
-  window(job: Omit<Extract<Job, { op: "window" }>, "op">, group: "window" | "packets", told?: (seconds: number) => void): Promise<Window> {
+  window(job: Omit<Extract<Job, { op: "window" }>, "op">, group: "window" | "packets", told?: Told<Window>): Promise<Window> {
     return this.ask({ op: "window", ...job }, group, told);
   }
 
@@ -153,7 +154,7 @@ export class Pool {
     this.move();
   }
 
-  private ask<T>(job: Job, group: Group, told?: Told): Promise<T> {
+  private ask<T>(job: Job, group: Group, told?: Told<never>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const waiting: Waiting = { job, group, told, resolve: resolve as (value: never) => void, reject };
       // What a person waits for at the keyboard goes before long runs.
@@ -166,15 +167,18 @@ export class Pool {
   private move(): void {
     if (!this.compiled) return;
     while (this.line.length > 0) {
+      // Who looks at packets waits for them; further seeds can come later.
+      const isWatched = this.hands.some(({ busy }) => busy?.waiting.group === "window");
+      const place = this.line.findIndex(({ group }) => !isWatched || group !== "rest");
+      const waiting = this.line[place];
+      if (!waiting) return;
       let hand = this.hands.find((one) => one.busy === null);
       if (!hand) {
         // One more than there are cores, so that a check never waits for a long run.
-        const spare = this.line[0] && !isLong(this.line[0].group) ? 1 : 0;
-        if (this.hands.length >= this.size + spare) return;
+        if (this.hands.length >= this.size + (isLong(waiting.group) ? 0 : 1)) return;
         hand = this.hire();
       }
-      const waiting = this.line.shift();
-      if (!waiting) return;
+      this.line.splice(place, 1);
       const id = this.next++;
       hand.busy = { id, waiting };
       hand.worker.postMessage({ id, job: waiting.job });
@@ -206,7 +210,7 @@ export class Pool {
     const { busy } = hand;
     if (!busy || busy.id !== answer.id) return;
     if (answer.kind === "progress") {
-      busy.waiting.told?.(answer.seconds, answer.series);
+      busy.waiting.told?.(answer.seconds, answer.begun as never);
       return;
     }
     hand.busy = null;

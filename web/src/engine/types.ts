@@ -118,7 +118,7 @@ export interface Window {
   windows: Table;
   losses: Table;
   decisions: Table;
-  /** Of the whole run, if they were asked for: frames that met another where they were to be read, packets that were
+  /** Of the whole run, or so far while it goes on, if they were asked for: frames that met another where they were to be read, packets that were
    * marked, and data that the network sent again. */
   collisions: Table;
   marks: Table;
@@ -232,7 +232,7 @@ export type Job =
   | { op: "simulated"; source: Source; overrides: Overrides; seed: number; node: string; flow: number; found: string | null }
   | { op: "check"; source: Source; overrides: Overrides }
   | { op: "run"; source: Source; overrides: Overrides; seed: number; series: boolean }
-  | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number; looks_at_all: boolean }
+  | { op: "window"; source: Source; overrides: Overrides; seed: number; from_s: number; to_s: number; most: number; looks_at_all: boolean; so_far: boolean }
   | { op: "interruptions"; source: Source; overrides: Overrides; seed: number }
   | { op: "set"; text: string; path: string; value: string | null }
   | { op: "table"; bytes: ArrayBuffer };
@@ -248,6 +248,6 @@ export interface About {
 }
 
 export type Answer =
-  | { id: number; kind: "progress"; seconds: number; series?: Series }
+  | { id: number; kind: "progress"; seconds: number; begun?: Series | Window }
   | { id: number; kind: "done"; value: unknown }
   | { id: number; kind: "failed"; failure: Failure };

@@ -7,8 +7,9 @@ import { QlogError, readQlog } from "./qlog";
 import type { CapturedWay, CaptureFound, CaptureRead, Failure, Interruptions, Job, Overrides, QlogRead, RunResult, Series, SimulatedRead, Source, Summary, Table, Window } from "./types";
 
 const FLOW_COLUMNS = ["cwnd_segments", "ssthresh_segments", "srtt_s", "rtt_s", "flight_segments", "allowed_rate_bit_s", "throughput_bit_s", "goodput_bit_s",
-  "first_sent_packets", "timely_packets", "stall_s"];
-const RADIO_COLUMNS = ["direction", "attempts", "ack_failures", "collisions"];
+  "arrived_packets", "delay_s", "lost_packets", "settled_packets", "timely_packets", "stall_s",
+  "video_rate_bit_s", "frame_delay_s", "video_buffer_s", "shown_frames"];
+const RADIO_COLUMNS = ["direction", "attempts", "repetitions", "collisions"];
 const LINK_COLUMNS = ["queue_packets", "throughput_bit_s", "utilisation"];
 const WINDOW_COLUMNS: Record<string, string[]> = {
   hops: ["packet", "flow", "direction", "kind", "seq", "ack", "payload_bytes", "wire_bytes", "window_bytes", "back", "again", "marked",
@@ -22,7 +23,7 @@ const WINDOW_COLUMNS: Record<string, string[]> = {
   repairs: ["time_s", "flow"],
 };
 
-type Told = (seconds: number, series?: Series) => void;
+type Told = (seconds: number, begun?: Series | Window) => void;
 
 let ready: ReturnType<typeof init> | null = null;
 let memory: WebAssembly.Memory | null = null;
@@ -37,6 +38,9 @@ function table(of: string[], get: (name: string) => Float64Array | undefined): T
 
 /** Between two looks at a run that goes on, in ms. */
 const LOOK = 200;
+/** A window is shown so far after this time, in ms, once a sender has decided on anything; after the longer one anyhow. */
+const FIRST = 600;
+const ANYHOW = 1000;
 
 function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
   const started = performance.now();
@@ -66,11 +70,23 @@ function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
   }
 }
 
-function windowOf(job: Extract<Job, { op: "window" }>, told: (seconds: number) => void): Window {
+function windowOf(job: Extract<Job, { op: "window" }>, told: Told): Window {
   const started = performance.now();
   const scenario = open(job.source, job.overrides);
+  let isShown = !job.so_far;
+  const watch = (seconds: number, known_s?: number, begun?: Record<string, Table>): number => {
+    if (begun && known_s !== undefined) {
+      isShown = true;
+      // Of a run that goes on it is not known how many packets it has, nor which run it will have been.
+      told(seconds, { fingerprint: "", from_s: job.from_s, to_s: known_s, seen: Number.POSITIVE_INFINITY, memory_bytes: 0, took_ms: performance.now() - started, ...begun } as Window);
+      return 0;
+    }
+    told(seconds);
+    const passed = performance.now() - started;
+    return isShown || passed < FIRST ? 0 : passed < ANYHOW ? 1 : 2;
+  };
   try {
-    const made = scenario.replay(BigInt(job.seed), job.from_s, job.to_s, job.most, job.looks_at_all, told);
+    const made = scenario.replay(BigInt(job.seed), job.from_s, job.to_s, job.most, job.looks_at_all, watch, JSON.stringify(WINDOW_COLUMNS));
     const tables = Object.entries(WINDOW_COLUMNS).map(([name, columns]) => [name, table(columns, (column) => made.column(name, column))]);
     const window = { fingerprint: made.fingerprint, from_s: job.from_s, to_s: made.endS, seen: made.seen } as Window;
     Object.assign(window, Object.fromEntries(tables));
@@ -192,7 +208,7 @@ self.onmessage = async (event: MessageEvent<{ module: WebAssembly.Module } | { i
   memory = (await ready)?.memory ?? null;
   const { id, job } = data;
   try {
-    const value = await answer(job, (seconds, series) => self.postMessage({ id, kind: "progress", seconds, series }, { transfer: [...buffers(series)] }));
+    const value = await answer(job, (seconds, begun) => self.postMessage({ id, kind: "progress", seconds, begun }, { transfer: [...buffers(begun)] }));
     self.postMessage({ id, kind: "done", value }, { transfer: [...buffers(value)] });
   } catch (error) {
     self.postMessage({ id, kind: "failed", failure: failureOf(error) });

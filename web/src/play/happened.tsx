@@ -24,7 +24,7 @@ export function Happened({ flow, span, theme }: { flow: number; span: Span; them
   const isDue = isOurs && run != null && !running && !isKnown && (run.took_ms < SOON || asked === print);
   useEffect(() => {
     if (!isDue || !resultsOf || !variant) return;
-    pool.window({ source: resultsOf.source, overrides: overridesFor(resultsOf.checked, variant), seed: resultsOf.seed, from_s: 0, to_s: 0, most: 1, looks_at_all: true }, "window").then(setFound, (error) => {
+    pool.window({ source: resultsOf.source, overrides: overridesFor(resultsOf.checked, variant), seed: resultsOf.seed, from_s: 0, to_s: 0, most: 1, looks_at_all: true, so_far: false }, "window").then(setFound, (error) => {
       // Without them the curves say what they did before.
       if (!(error instanceof Cancelled)) ask("");
     });

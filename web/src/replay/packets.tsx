@@ -15,8 +15,6 @@ export const SLOW = 0.1;
 export const LINGER = 0.6;
 /** Packets on links of one window. */
 const MOST = 200_000;
-/** Of more stations, which all hear each frame, collisions take several times as long as the run: Play goes without them. */
-const FEW_STATIONS = 10;
 
 /** The speed that was chosen, if it is one of them. */
 export function speedOf(asked: string | null): number | undefined {
@@ -34,7 +32,7 @@ export interface RunOf {
 /** What is told while a window is loaded, and what is done with it before it is shown. */
 interface More {
   told?: (seconds: number) => void;
-  before?: (window: Window) => void;
+  before?: (window: Window, isWhole: boolean) => void;
 }
 
 export interface Packets {
@@ -42,8 +40,8 @@ export interface Packets {
   failure: string | null;
   /** Whether a window is on its way. */
   isLoading: boolean;
-  /** Loads the window that begins at a time, unless one is on its way; the first of a run has also what the whole run had,
-   * as long as that is quick or `group` is Replay's. */
+  /** Loads the window that begins at a time, unless one is on its way. The first of a run has also what the whole run had;
+   * if that takes long, its beginning is shown meanwhile. */
   load: (from: number, more?: More) => Promise<void>;
   /** Loads the window of a time, with this much before it, unless it is there. */
   need: (time: number, behind: number) => void;
@@ -81,15 +79,20 @@ export function usePackets(run: RunOf | null, group: "window" | "packets"): Pack
     const { source, overrides, seed, description } = run;
     // What the first window says of the whole run holds for all of them, and takes long.
     const first = shown.current?.window;
-    const isPatient = group === "window" || description.stations.length <= FEW_STATIONS;
-    const job = { source, overrides, seed, from_s: from, to_s: description.duration_s, most: MOST, looks_at_all: !first && isPatient };
-    try {
-      const loaded = await pool.window(job, group, told);
-      if (loading.current !== mine) return;
-      const window = first ? { ...loaded, collisions: first.collisions, marks: first.marks, repairs: first.repairs } : loaded;
-      before?.(window);
+    const job = { source, overrides, seed, from_s: from, to_s: description.duration_s, most: MOST, looks_at_all: !first, so_far: !first };
+    const take = (window: Window, isWhole: boolean) => {
+      before?.(window, isWhole);
       shown.current = new Trace(window, description);
       setTrace(shown.current);
+    };
+    try {
+      const loaded = await pool.window(job, group, (seconds, begun) => {
+        if (loading.current !== mine) return;
+        told?.(seconds);
+        if (begun) take(begun, false);
+      });
+      if (loading.current !== mine) return;
+      take(first ? { ...loaded, collisions: first.collisions, marks: first.marks, repairs: first.repairs } : loaded, true);
     } catch (error) {
       if (!(error instanceof Cancelled)) setFailure(error instanceof EngineError ? error.failure.text : String(error));
     } finally {

@@ -94,7 +94,7 @@ function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, g
   });
 }
 
-function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Table; checked: Checked; names: { name: string; help: string }[]; time: number; go: (time: number) => void; flow: number }) {
+function Beliefs({ decisions, isWhole, checked, names, time, go, flow }: { decisions: Table; isWhole: boolean; checked: Checked; names: { name: string; help: string }[]; time: number; go: (time: number) => void; flow: number }) {
   const declarations = { columns: [], causes: names, kinds: [] };
   const moments = useMemo(() => momentsOf(decisions, flow), [decisions, flow]);
   const all = useMemo(() => momentsOf(decisions, null).filter((moment) => moment.decision !== 2), [decisions]);
@@ -124,7 +124,7 @@ function Beliefs({ decisions, checked, names, time, go, flow }: { decisions: Tab
         </div>
       </section>
       <section aria-labelledby="truth-title">
-        <h2 id="truth-title">All flows, the whole run: what their reactions answered</h2>
+        <h2 id="truth-title">All flows, {isWhole ? "the whole run" : "so far"}: what their reactions answered</h2>
         <div class="scroll" role="group" aria-labelledby="truth-title" tabIndex={0}>
           <table class="plain numbers">
             <thead><tr><th scope="col"><span class="hidden">Reaction</span></th><th scope="col">a queue was full</th><th scope="col">lost in the air</th><th scope="col">segment not lost</th></tr></thead>
@@ -169,6 +169,7 @@ export function Replay({ theme }: { theme: string }) {
   const { checked, source, about } = state;
   const [sender, setSender] = useChosen("sender");
   const [whole, setWhole] = useState<Window | null>(null);
+  const [isWhole, setIsWhole] = useState(false);
   const [{ outages, handoffs }, setInterruptions] = useState<Interruptions>(NONE);
   const [share, setShare] = useState(0);
   const [askedFlow, chooseFlow] = useChosen("flow");
@@ -205,12 +206,17 @@ export function Replay({ theme }: { theme: string }) {
 
   useEffect(() => {
     setWhole(null);
+    setIsWhole(false);
     setShare(0);
     setInterruptions(NONE);
     if (!run) return;
     setTime(clock.isSet ? clock.seconds : 0);
-    const before = (window: Window) => {
+    let isBegun = false;
+    const before = (window: Window, isAll: boolean) => {
       setWhole(window);
+      setIsWhole(isAll);
+      if (isBegun) return;
+      isBegun = true;
       // Begin where something is about to happen.
       const found = beginning(window);
       setFirst(found.flow);
@@ -366,6 +372,9 @@ export function Replay({ theme }: { theme: string }) {
           </select>
         </label>
         <span class="took">seed {state.seed}</span>
+        {trace && !isWhole && (
+          <div class="progress"><progress max={1} value={share} aria-label="Progress of the run" /><span role="status">The run goes on: this is its beginning.</span></div>
+        )}
       </div>
       {failure && <pre class="message bad" role="alert">{failure}</pre>}
       {!trace && !failure && (
@@ -390,7 +399,7 @@ export function Replay({ theme }: { theme: string }) {
             ))}
             <output class="clock" ref={shown} />
           </div>
-          {isAway && <p class="took" role="status">Running to this time …</p>}
+          {isAway && isWhole && <p class="took" role="status">Running to this time …</p>}
           <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
           <PacketLegend trace={trace} flow={flows[flow]?.name} />
           <div class="timeline">
@@ -426,7 +435,7 @@ export function Replay({ theme }: { theme: string }) {
           </section>
           <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} span={seen} show={show} />
           <Events kinds={kinds} span={seen ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />
-          {whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
+          {whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} isWhole={isWhole} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
         </>
       )}
     </main>
