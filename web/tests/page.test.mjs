@@ -405,23 +405,25 @@ test("a panel is there for what was measured: datagrams have no window and no RT
   const shown = (count) => page.waitForFunction((most) => document.querySelectorAll(".chart").length === most, count);
   await page.selectOption(".scenario select", "hidden-terminals");
   await page.waitForFunction(() => document.querySelector(".results .name")?.textContent === "hidden terminals");
-  const ofTheAir = ["Airtime of radio links", "Rate of radio links while they send", "Queues of radio links", "Transmissions on radio links that failed", "Collisions on radio links"];
-  await shown(8);
-  assert.deepEqual(await titles(), ["Throughput", "Queue", "Throughput", ...ofTheAir]);
+  // What the first sentence speaks of comes first.
+  const first = ["Collisions on radio links", "Repetitions among the transmissions on radio links", "Airtime of radio links"];
+  const rest = ["Throughput", "One-way delay", "Packets lost on the way", "Queue", "Throughput", "Rate of radio links while they send", "Repetitions by radio links", "Queues of radio links"];
+  await shown(11);
+  assert.deepEqual(await titles(), [...first, ...rest]);
   assert.equal(await page.getByLabel("Window and RTT of").count(), 0);
   // Each flow of datagrams can be looked at.
-  const first = () => page.textContent(".chart .title");
-  const before = await first();
+  const own = () => page.textContent(".chart[data-panel=flow-rate] .title");
+  const before = await own();
   const flows = page.locator(".toolbar label", { hasText: "Flow" }).locator("select");
   await flows.selectOption({ index: 1 });
-  await page.waitForFunction((title) => document.querySelector(".chart .title")?.textContent !== title, before);
-  assert.match(await first(), /^Throughput, /);
+  await page.waitForFunction((title) => document.querySelector(".chart[data-panel=flow-rate] .title")?.textContent !== title, before);
+  assert.match(await own(), /^Throughput, /);
   // The first flow has no window: the panels are of the one that has.
   const calls = readFileSync(path.join(ROOT, "scenarios/hidden-terminals.toml"), "utf8");
   await write(page, calls.replace(/(name {6}= "east"[^]*?transport = )"udp"\ntraffic.*/, '$1"reno"'));
-  await shown(9);
-  assert.deepEqual((await titles()).slice(0, 4), ["Congestion window", "Round-trip time", "Queue", "Throughput"]);
-  assert.equal(await page.textContent(".chart .title"), "Congestion window, east");
+  await shown(10);
+  assert.deepEqual((await titles()).slice(3, 7), ["Congestion window", "Round-trip time", "Queue", "Throughput"]);
+  assert.equal(await page.textContent(".chart[data-panel=cwnd] .title"), "Congestion window, east");
   assert.deepEqual(wrong, []);
   await close();
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { ROOT, done, flawless, lasthop, launch, open, view, write } from "./helpers.mjs";
+import { ROOT, done, downloaded, flawless, lasthop, launch, open, view, write } from "./helpers.mjs";
 
 let browser;
 let server;
@@ -123,7 +123,7 @@ test("the path stays in sight while curves are read, and hides nothing that is c
   });
 });
 
-test("stations are drawn beside each other: their airtime, their rate and their queues", async () => {
+test("stations are drawn beside each other: their airtime, their rate, their repetitions and their queues", async () => {
   await play("#scenario=slow-station&seeds=1", {}, async (page) => {
     const lines = async (panel) => (await page.locator(`.chart[data-panel=${panel}] .canvas`).getAttribute("aria-label")).split("means: ")[1].split(". Arrow")[0].split(", ").map((one) => [one.replace(/ [\d.]+$/, ""), Number(/([\d.]+)$/.exec(one)[1])]);
     const run = JSON.parse(lasthop("run", "scenarios/slow-station.toml", "--seed", "1", "--set", "warmup=0 s", "--json", "-")).runs[0];
@@ -137,6 +137,15 @@ test("stations are drawn beside each other: their airtime, their rate and their 
     // The slow station has a share of the air like the others, and a rate far below theirs.
     const rates = Object.fromEntries(await lines("air-rate"));
     assert.ok(rates["ap→slow"] < rates["ap→fast-1"] / 5, JSON.stringify(rates));
+    // Repetitions among the transmissions of each, as those of all its frames that were acknowledged or given up.
+    const repeats = Object.fromEntries(await lines("air-repeats"));
+    assert.ok(Object.keys(repeats).length >= 2);
+    for (const [name, mean] of Object.entries(repeats)) {
+      const [from, to] = name.split("→");
+      const { attempts, transmitted_fragments: through, failed } = run.links.find((link) => link.name === (to === "ap" ? `${from}-ap` : `${to}-ap (reverse)`)).radio;
+      const told = (100 * (attempts - through - failed)) / attempts;
+      assert.ok(Math.abs(mean - told) < 0.2 * told + 1, `${name}: ${mean} % and ${told} %`);
+    }
     assert.ok((await lines("air-queue")).length >= 2);
   });
 });
@@ -226,11 +235,11 @@ test("packets are on the path where time runs slowly, and flows of light where i
   });
 });
 
-test("collisions are among the packets of the path, but where many stations make them take long", async () => {
-  for (const [name, has] of [["hidden-terminals", 1], ["stadium", 0]]) {
+test("collisions are among the packets of the path, among many stations too", async () => {
+  for (const name of ["hidden-terminals", "stadium"]) {
     await play(`#scenario=${name}&senders=as written&seeds=1&speed=0.01&at=8`, {}, async (page) => {
       await page.waitForFunction(() => Number(document.querySelector(".path canvas").dataset.packets) > 0, null, { timeout: 60_000 });
-      assert.equal(await page.locator(".path .legend").getByText("a frame met another").count(), has, name);
+      assert.equal(await page.locator(".path .legend").getByText("a frame met another").count(), 1, name);
     });
   }
 });
@@ -257,6 +266,30 @@ test("names of the ends stand beside a crowd of nodes, not on it", async () => {
       assert.ok(left >= 0 && right <= wide, `${text} from ${left} to ${right} of ${wide} px`);
     }
   });
+});
+
+test("words on the path stand beside each other", async () => {
+  for (const name of ["video", "customers", "office", "wlan", "two-base-stations", "chain", "stadium"]) {
+    await play(`#scenario=${name}&seeds=1`, { viewport: { width: 1440, height: 900 } }, async (page) => {
+      await page.evaluate(() => {
+        globalThis.boxes = [];
+        const before = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+          const { width } = this.measureText(text);
+          const left = x - { left: 0, center: width / 2, right: width }[this.textAlign];
+          // Letters without what reaches above and below them.
+          const top = y - { top: 0, middle: 6, bottom: 12 }[this.textBaseline] + 2;
+          if (this.canvas.closest(".path")) globalThis.boxes.push({ text, left, right: left + width, top, bottom: top + 7 });
+          before.call(this, text, x, y, ...rest);
+        };
+      });
+      await page.getByLabel("Time in the run").fill("5");
+      await page.waitForFunction(() => globalThis.boxes.length > 0);
+      const boxes = await page.evaluate(() => globalThis.boxes);
+      const over = boxes.flatMap((one, place) => boxes.slice(place + 1).filter((other) => one.text !== other.text && one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom).map((other) => `${one.text} over ${other.text}`));
+      assert.deepEqual(over, [], name);
+    });
+  }
 });
 
 test("the address says all that is chosen: reloading and going back lead to the same", async () => {
@@ -492,13 +525,17 @@ test("if a run takes long, figures of one seed come first and the others wait to
 test("panels of the air and of repairs are there where something was counted", async () => {
   await play("#scenario=hidden-terminals&seeds=1", {}, async (page) => {
     const titles = await page.$$eval(".chart .title", (all) => all.map((one) => one.textContent));
-    assert.ok(titles.includes("Collisions on radio links") && titles.includes("Transmissions on radio links that failed"), titles.join());
+    assert.ok(titles.includes("Collisions on radio links") && titles.includes("Repetitions among the transmissions on radio links"), titles.join());
     // All of them together are what the command counts from the end of its warm-up on, within what came before.
     const { links } = JSON.parse(lasthop("run", "scenarios/hidden-terminals.toml", "--seed", "1", "--json", "-")).runs[0];
     const counted = links.reduce((total, { radio }) => total + (radio?.collisions ?? 0), 0);
     const seconds = 28;
     const mean = Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(".chart[data-panel=collisions] .canvas").getAttribute("aria-label"))[1]);
     assert.ok(Math.abs(mean / (counted / seconds) - 1) < 0.1, `${mean} frames/s shown, ${counted} counted`);
+    // The first sentence says the share that the curve has.
+    const said = Number(/Look at the air: (\d+) %/.exec(await page.textContent(".look"))[1]);
+    const share = Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(".chart[data-panel=air] .canvas").getAttribute("aria-label"))[1]);
+    assert.ok(Math.abs(said - share) < 3, `${said} % are said, ${share} % drawn`);
     await page.selectOption(".scenario select", "snoop");
     await page.waitForSelector(".chart[data-panel=repairs]");
     // What Snoop keeps, and how full that is.
@@ -515,7 +552,68 @@ test("what a viewer has is drawn over time", async () => {
     const mean = Number(/means: .* ([\d.]+)\. Arrow/.exec(await said("timely"))[1]);
     assert.ok(Math.abs(mean - 100 * index) < 3, `${mean} % shown, an index of ${index}`);
     assert.equal(await page.textContent(".chart[data-panel=stall] .title"), "Stall time so far, viewer-1");
+    // What the first sentence speaks of comes first. Packets that waited come in bursts, and are no more than all.
+    assert.deepEqual((await page.$$eval(".chart", (all) => all.map((one) => one.dataset.panel))).slice(0, 3), ["stall", "buffer", "timely"]);
+    await page.getByRole("button", { name: "Tables" }).click();
+    const shares = await page.$$eval(".chart[data-panel=timely] td", (cells) => cells.map((cell) => Number(cell.textContent)).filter((value) => !Number.isNaN(value)));
+    assert.ok(shares.length > 10 && Math.max(...shares) <= 100, shares.join());
     assert.ok(Number(/means: .* ([\d.]+)\. Arrow/.exec(await said("stall"))[1]) < stalled);
+  });
+});
+
+test("video is drawn over time: of a call and of a player", async () => {
+  const mean = async (page, panel) => Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(`.chart[data-panel=${panel}] .canvas`).getAttribute("aria-label"))[1]);
+  const sets = ["flows.0.transport=gcc", 'flows.0.traffic={ kind = "video-call", model = "rfc8867" }', "duration=20 s", "warmup=0 s"];
+  await play(`#scenario=single-flow&seeds=1&${sets.map((one) => `set=${encodeURIComponent(one)}`).join("&")}`, {}, async (page) => {
+    const { call } = JSON.parse(lasthop("run", "scenarios/single-flow.toml", "--seed", "1", "--json", "-", ...sets.flatMap((one) => ["--set", one]))).runs[0].flows[0];
+    const shown = (call.frames - call.frames_lost) / 20;
+    assert.ok(Math.abs((await mean(page, "frames")) / shown - 1) < 0.03, `${await mean(page, "frames")} frames/s drawn, ${shown} shown`);
+    assert.equal(await page.locator(".chart[data-panel=frame-delay]").count(), 1);
+    assert.equal(await page.locator(".chart[data-panel=video-rate]").count(), 1);
+  });
+  await play("#scenario=train-video&seeds=1", {}, async (page) => {
+    assert.equal(await page.locator(".chart[data-panel=frames]").count(), 0);
+    assert.ok((await mean(page, "buffer")) > 0 && (await mean(page, "video-rate")) > 0);
+  });
+});
+
+test("datagrams have their delay and their losses over time", async () => {
+  await play("#scenario=hidden-terminals&seeds=1&tables=1&set=warmup=0 s", {}, async (page) => {
+    const [west] = JSON.parse(lasthop("run", "scenarios/hidden-terminals.toml", "--seed", "1", "--json", "-", "--set", "warmup=0 s")).runs[0].flows;
+    const mean = async (panel) => Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(`.chart[data-panel=${panel}] .canvas`).getAttribute("aria-label"))[1]);
+    assert.equal(await page.textContent(".chart[data-panel=delay] .title"), "One-way delay, west");
+    const lost = Object.values(west.packets_lost).reduce((total, one) => total + one, 0);
+    const share = (100 * lost) / west.packets_sent;
+    assert.ok(Math.abs((await mean("loss")) / share - 1) < 0.1, `${await mean("loss")} % shown, ${share} % lost`);
+    assert.ok(Math.abs((await mean("delay")) / (1000 * west.delay_mean_s) - 1) < 0.15, `${await mean("delay")} ms shown, ${west.delay_mean_s} s`);
+  });
+});
+
+test("names of lines stay within the figure, and differ", async () => {
+  for (const [name, count] of [["hidden-terminals", 2], ["stadium", 6]]) await play(`#scenario=${name}&seeds=1`, {}, async (page) => {
+    await page.evaluate(() => {
+      globalThis.names = [];
+      const before = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+        if (this.canvas.closest("[data-panel=airtime]") && text.includes("→")) globalThis.names.push({ text, right: x + this.measureText(text).width, wide: this.canvas.width });
+        before.call(this, text, x, ...rest);
+      };
+    });
+    await page.getByRole("button", { name: "Look closer" }).click();
+    await page.waitForFunction((least) => globalThis.names.length >= least, count);
+    const names = await page.evaluate(() => globalThis.names);
+    assert.equal(new Set(names.map(({ text }) => text)).size, count, names.map(({ text }) => text).join());
+    for (const { text, right, wide } of names) assert.ok(right <= wide, `${text} ends at ${right} of ${wide} px`);
+    const folder = mkdtempSync(path.join(tmpdir(), "lasthop-"));
+    const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
+    rmSync(folder, { recursive: true });
+    const out = await page.evaluate((text) => {
+      const place = document.createElement("div");
+      place.innerHTML = text;
+      document.body.append(place);
+      return [...place.querySelectorAll("text")].map((one) => [one.textContent, one.getBBox()]).filter(([, box]) => box.x + box.width > 960).map(([said]) => said);
+    }, svg);
+    assert.deepEqual(out, []);
   });
 });
 

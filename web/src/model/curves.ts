@@ -22,7 +22,7 @@ export interface Paper {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "timely" | "stall" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-queue";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "delay" | "loss" | "timely" | "stall" | "buffer" | "frames" | "frame-delay" | "video-rate" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-repeats" | "air-queue";
   title: string;
   unit: string;
   time: number[];
@@ -62,8 +62,8 @@ export function extent(panel: Panel): [number, number] {
 
 const MOST_POINTS = 900;
 const RATE_POINTS = 120;
-// Packets are sent in one interval and arrive in another: only over several RTTs is one over the other a share.
-const SHARE_POINTS = 30;
+// Of a few packets in an interval a share says nothing.
+const SHARE_POINTS = 60;
 /** Radio links that are drawn beside each other: those with most of the air. */
 const MOST_STATIONS = 6;
 /** Least share of the air, in percent, of which a rate is told. */
@@ -176,6 +176,14 @@ function percentOf(parts: Line[], wholes: Line[]): Line[] {
   });
 }
 
+/** The sums of lines with the same names. */
+function sumsOf(some: Line[], others: Line[]): Line[] {
+  return some.map((line) => {
+    const other = others.find((one) => one.name === line.name)?.values;
+    return { ...line, values: line.values.map((value, place) => (value === null ? null : value + (other?.[place] ?? 0))) };
+  });
+}
+
 /** The directions in whose queues something waited, the busiest first: what may be chosen. */
 export function queued(runs: Map<string, Drawn>, links: { name: string }[]): string[] {
   const names = directionNames(links);
@@ -248,19 +256,27 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
   const allowed = lines(bin, ofFlow("allowed_rate_bit_s"));
   const isAlone = typeof which === "number" && flows.length > 1 && cwnd.length === 0 && rtt.length === 0;
   const flowRate = isAlone ? lines(rateBin, ofFlow("throughput_bit_s")) : [];
+  // Datagrams have no window and no RTT: how long they take, and how many are lost of those whose fate is known.
+  const isDatagrams = cwnd.length === 0 && rtt.length === 0;
+  const delay = isDatagrams ? lines(rateBin, ofFlow("delay_s")) : [];
+  const lost = isDatagrams ? lines(shareBin, ofFlow("lost_packets")) : [];
+  const loss = percentOf(lost, sumsOf(lost, lines(shareBin, ofFlow("arrived_packets"))));
   // What viewers and listeners had.
-  const sent = lines(shareBin, ofFlow("first_sent_packets"));
-  const timely = percentOf(lines(shareBin, ofFlow("timely_packets")), sent);
+  const timely = percentOf(lines(shareBin, ofFlow("timely_packets")), lines(shareBin, ofFlow("settled_packets")));
   const stall = lines(bin, ofFlow("stall_s")).filter((line) => line.values.some((value) => value));
-  // What the air and helpers did, over all links: how many of the transmissions failed, frames that met another, repairs.
+  const buffer = lines(bin, ofFlow("video_buffer_s"));
+  const frameDelay = lines(rateBin, ofFlow("frame_delay_s"));
+  const videoRate = lines(rateBin, ofFlow("video_rate_bit_s"));
+  const perSecond = (of: Line[]): Line[] => of.filter((line) => line.values.some((value) => value)).map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value / interval)) }));
+  const frames = perSecond(lines(rateBin, ofFlow("shown_frames")));
+  // What the air and helpers did, over all links: how many of the transmissions were repetitions, frames that met another, repairs.
   const radioWidth = (run: Drawn) => radiosOf(run.series, all);
   const ofRadios = (name: string) => (run: Drawn) => {
     const values = run.series?.radios[name];
     return values && radioWidth(run) > 0 ? column(values, radioWidth(run), "sum") : null;
   };
   const attempts = lines(rateBin, ofRadios("attempts"));
-  const air = percentOf(lines(rateBin, ofRadios("ack_failures")), attempts);
-  const perSecond = (of: Line[]): Line[] => of.filter((line) => line.values.some((value) => value)).map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value / interval)) }));
+  const air = percentOf(lines(rateBin, ofRadios("repetitions")), attempts);
   const collisions = perSecond(lines(rateBin, ofRadios("collisions")));
   const repairs = perSecond(lines(rateBin, (run) => helpersOf(run.series, all, isRepair)));
   const held = lines(bin, (run) => helpersOf(run.series, all, isHeld)).filter((line) => line.values.some((value) => value));
@@ -288,6 +304,14 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     // Of a few frames in an interval the rate says nothing.
     return { ...line, values: line.values.map((value, at) => ((busy?.[at] ?? 0) >= LEAST_AIR ? (100 * (value ?? 0)) / (busy?.[at] ?? 1) : null)) };
   }).filter((line) => line.values.some((value) => value !== null));
+  const ofRadio = (name: string, place: number): Float64Array | null => {
+    const width = lead ? radioWidth(lead) : 0;
+    const at = lead?.series?.radios["direction"]?.subarray(0, width).indexOf(place) ?? -1;
+    const values = lead?.series?.radios[name];
+    return values && at >= 0 ? column(values, width, at) : null;
+  };
+  const tries = byStation(shareBin, (place) => ofRadio("attempts", place));
+  const airRepeats = percentOf(byStation(shareBin, (place) => ofRadio("repetitions", place)), tries);
   const airQueue = byStation(bin, (place) => ofLink("queue_packets", place));
   const scale = (of: Line[], unit: string): string => {
     const [factor, shown] = prefixFor(largest(of), unit);
@@ -301,14 +325,21 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     { id: "rtt", title: about("Round-trip time", whose), unit: scale(rtt, "s"), time: times(rateBin), lines: rtt, limit: null },
     { id: "allowed", title: about("Allowed rate", whose), unit: scale(allowed, "bit/s"), time: times(bin), lines: allowed, limit: null },
     { id: "flow-rate", title: about("Throughput", whose), unit: scale(flowRate, "bit/s"), time: times(rateBin), lines: flowRate, limit: null },
+    { id: "delay", title: about("One-way delay", whose), unit: scale(delay, "s"), time: times(rateBin), lines: delay, limit: null },
+    { id: "loss", title: about("Packets lost on the way", whose), unit: "%", time: times(shareBin), lines: loss.filter((line) => line.values.some((value) => value)), limit: null },
     { id: "queue", title: `Queue at ${bottleneck}`, unit: "packets", time: times(bin), lines: queue, limit: room },
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
-    { id: "timely", title: about("Packets in time, of those sent", whose), unit: "%", time: times(shareBin), lines: timely.filter((line) => line.values.some((value) => value !== null)), limit: null },
+    { id: "timely", title: about("Packets in time", whose), unit: "%", time: times(shareBin), lines: timely.filter((line) => line.values.some((value) => value !== null)), limit: null },
     { id: "stall", title: about("Stall time so far", whose), unit: "s", time: times(bin), lines: stall, limit: null },
+    { id: "buffer", title: about("Video that waits to be shown", whose), unit: scale(buffer, "s"), time: times(bin), lines: buffer, limit: null },
+    { id: "frames", title: about("Frames shown", whose), unit: "frames/s", time: times(rateBin), lines: frames, limit: null },
+    { id: "frame-delay", title: about("Delay of frames, from camera to screen", whose), unit: scale(frameDelay, "s"), time: times(rateBin), lines: frameDelay, limit: null },
+    { id: "video-rate", title: about("Rate of the video", whose), unit: scale(videoRate, "bit/s"), time: times(rateBin), lines: videoRate, limit: null },
     { id: "airtime", title: about("Airtime of radio links", of), unit: "%", time: times(rateBin), lines: airtime, limit: null },
     { id: "air-rate", title: about("Rate of radio links while they send", of), unit: scale(airRate, "bit/s"), time: times(rateBin), lines: airRate, limit: null },
+    { id: "air-repeats", title: about("Repetitions by radio links", of), unit: "%", time: times(shareBin), lines: airRepeats, limit: null },
     { id: "air-queue", title: about("Queues of radio links", of), unit: "packets", time: times(bin), lines: airQueue.length > 1 ? airQueue : [], limit: null },
-    { id: "air", title: "Transmissions on radio links that failed", unit: "%", time: times(rateBin), lines: air.filter((line) => line.values.some((value) => value)), limit: null },
+    { id: "air", title: "Repetitions among the transmissions on radio links", unit: "%", time: times(rateBin), lines: air.filter((line) => line.values.some((value) => value)), limit: null },
     { id: "collisions", title: "Collisions on radio links", unit: "frames/s", time: times(rateBin), lines: collisions, limit: null },
     { id: "repairs", title: "Repairs by helpers and links", unit: "per s", time: times(rateBin), lines: repairs, limit: null },
     { id: "held", title: "Held by helpers and links", unit: "packets", time: times(bin), lines: held, limit: null },

@@ -10,6 +10,8 @@ const LEFT = 62;
 const RIGHT = 110;
 const TOP = 30;
 const BOTTOM = 30;
+/** A letter of the names of lines is no wider on average. */
+const LETTER = 8;
 /** How much higher a picture of single packets is, and into how many parts a px is divided there. */
 const PAINTED = 1.6;
 const PARTS = 4;
@@ -49,6 +51,19 @@ export function apart(places: number[], gap: number, least: number, most: number
   const out = [...places];
   for (const one of order) out[one.index] = one.place;
   return out;
+}
+
+/** A name that fits: of its parts between arrows and plus signs, the longest give way in their middle, so that names that
+ * differ at an end do so still. */
+export function fitted(name: string, fits: (text: string) => boolean): string {
+  const parts = name.split(/([→+])/).map((text) => ({ text, kept: text.length }));
+  const shown = () => parts.map(({ text, kept }) => (kept < text.length ? `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}` : text)).join("");
+  while (!fits(shown())) {
+    const longest = parts.reduce((most, one) => (one.kept > most.kept ? one : most));
+    if (longest.kept <= 1) break;
+    longest.kept -= 1;
+  }
+  return shown();
 }
 
 /** Draws into SVG what a canvas would show; its frame cuts off what lies outside. */
@@ -162,7 +177,7 @@ export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mar
     }
     apart(ends, 15, top + TOP, top + tall - BOTTOM).forEach((place, number) => {
       const line = panel.lines[number];
-      if (line) parts.push(`<text x="${WIDTH - RIGHT + 8}" y="${(place + 4).toFixed(1)}" fill="${COLOURS[line.style]}" font-weight="600">${escape(line.name)}</text>`);
+      if (line) parts.push(`<text x="${WIDTH - RIGHT + 8}" y="${(place + 4).toFixed(1)}" fill="${COLOURS[line.style]}" font-weight="600">${escape(fitted(line.name, (text) => text.length * LETTER < RIGHT - 8))}</text>`);
     });
   });
   const height = bottom + 10;

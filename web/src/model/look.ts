@@ -3,6 +3,7 @@
 
 import type { Checked, Summary } from "../engine/types";
 import { bottleneckName } from "./compare";
+import type { Panel } from "./curves";
 import type { Mark } from "./marks";
 
 /** Causes of loss that lie in a queue; all others lie on the way. */
@@ -41,20 +42,42 @@ function ofQueue(summary: Summary, { description: { links } }: Checked): string 
   return `Look at the queue at ${name}: it holds ${waiting.toFixed(waiting < 10 ? 1 : 0)} packets on average, through which each packet needs ${seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}.`;
 }
 
+/** Repetitions among the transmissions on radio links; what the results have is told per packet. */
+function repetitions({ totals, links }: Summary): number {
+  const attempts = links.reduce((total, { radio }) => total + Number((radio as { attempts?: number } | null | undefined)?.attempts ?? 0), 0);
+  return attempts > 0 ? Number(totals["link_retransmissions"] ?? 0) / attempts : 0;
+}
+
+/** The first of a run to be seen: in words, and the panels that show it. */
+export interface Look {
+  text: string;
+  panels: Panel["id"][];
+}
+
+/** The panels, those first that the first sentence speaks of. */
+export function foremost(panels: Panel[], look: Look | null): Panel[] {
+  const rank = ({ id }: Panel) => {
+    const place = look?.panels.indexOf(id) ?? -1;
+    return place < 0 ? Number.POSITIVE_INFINITY : place;
+  };
+  return panels.map((panel, place) => ({ panel, place })).sort((a, b) => Math.sign(rank(a.panel) - rank(b.panel)) || a.place - b.place).map(({ panel }) => panel);
+}
+
 /** What to look at in a run; `name` says of which sender it is, if there are several. */
-export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: string | null): string {
+export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: string | null): Look {
   const { totals } = summary;
   const { lost, queued } = losses(totals);
   const down = marks.filter((mark) => mark.kind === "outage").length;
   const moves = marks.filter((mark) => mark.kind === "handoff").length;
-  const again = Number(totals["link_retransmission_share"] ?? 0);
+  const again = repetitions(summary);
   const stalls = totals["stall_share"];
   const of = name === null ? ofLosses(totals) : `With ${name}: ${ofLosses(totals)}`;
   const times = (count: number) => (count === 1 ? "once" : `${count} times`);
-  if (typeof stalls === "number" && stalls > 0.001) return `${of} Playing stands still for ${percent(stalls)} of the time.`;
-  if (down > 0) return `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`;
-  if (moves > 0) return `${of} Look at the shaded times: the path changes ${times(moves)}.`;
-  if (again > 0.02) return `${of} Look at the air: ${percent(again)} of the transmissions on radio links are repetitions.`;
-  if (lost > 0 && queued < lost / 2 && totals["timeouts"] !== undefined) return `${of} Look at what each of those losses does to the congestion window.`;
-  return [of, ofQueue(summary, checked)].filter(Boolean).join(" ");
+  if (typeof stalls === "number" && stalls > 0.001) return { text: `${of} Playing stands still for ${percent(stalls)} of the time.`, panels: ["stall", "buffer", "timely"] };
+  if (down > 0) return { text: `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`, panels: [] };
+  if (moves > 0) return { text: `${of} Look at the shaded times: the path changes ${times(moves)}.`, panels: [] };
+  if (again > 0.02) return { text: `${of} Look at the air: ${percent(again)} of the transmissions on radio links are repetitions.`, panels: ["collisions", "air", "airtime"] };
+  if (lost > 0 && queued < lost / 2 && totals["timeouts"] !== undefined) return { text: `${of} Look at what each of those losses does to the congestion window.`, panels: ["cwnd"] };
+  const queue = ofQueue(summary, checked);
+  return { text: [of, queue].filter(Boolean).join(" "), panels: queue ? ["queue"] : [] };
 }

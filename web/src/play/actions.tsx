@@ -10,7 +10,8 @@ import type { RunResult } from "../engine/types";
 import { marksOf, type Mark } from "../model/marks";
 import { seenSpan, usualSpan } from "../model/span";
 import { OnePanel, Taken, useCopied } from "../ui/take";
-import { comparisonOf, flowOf, namesOf } from "./results";
+import { comparisonOf, flowOf, lookOf, namesOf } from "./results";
+import { foremost } from "../model/look";
 
 interface ShownPanels {
   panels: Panel[];
@@ -37,7 +38,7 @@ function shownPanels(state: State): ShownPanels {
   const marks = marksOf(description, state.interruptions, flow);
   const span = seenSpan(state.chosen["span"] ?? null, usualSpan(marks, description.duration_s), description.duration_s);
   const made = panels(runs, of.checked, style, { flow, link: state.chosen["link"] ?? null, span });
-  return { panels: made, span: span ?? [0, description.duration_s], marks };
+  return { panels: foremost(made, lookOf(state, marks)), span: span ?? [0, description.duration_s], marks };
 }
 
 /** The figure of what is shown, as SVG. */

@@ -10,7 +10,7 @@ import { useChosen } from "../model/store";
 import type { Trace } from "../model/trace";
 import { Layout, type Place } from "../replay/layout";
 import { covers, LINGER, PacketLegend, SLOW, speedOf, SPEEDS, usePackets, type RunOf } from "../replay/packets";
-import { draw as drawPackets, drawCells, drawNodes, fit, inkOf, isCrowded, Texts, way, type Ink, type Way } from "../replay/scene";
+import { draw as drawPackets, drawCells, drawNodes, fit, inkOf, Texts, way, type Ink, type Way } from "../replay/scene";
 
 /** In a window as high as this, in px, the path stays in sight while its curves are read; they keep this much of it. */
 const LEAST_WINDOW = 640;
@@ -152,7 +152,7 @@ function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; te
 
 /** Links as busy as they are, and what waits for them; `moved` is how far the light has come. */
 function drawLight(context: CanvasRenderingContext2D, width: number, { description, layout }: Picture, { series, interruptions, flow }: Load, time: number, places: Place[], moved: number, ink: Ink, texts: Texts): void {
-  const thin = isCrowded(layout);
+  const thin = layout.isCrowded;
   const down = new Set(interruptions.outages.filter(([, from, to]) => from <= time && time < to).map(([direction]) => direction));
   const still = { description, layout, flow };
   drawCells(context, still, places, ink);

@@ -6,7 +6,7 @@ import { Comparison, prefixFor, shownMean, type Metric, type Verdict } from "../
 import { wholeSeeds } from "../model/commands";
 import { clock } from "../model/clock";
 import { offered, panels, queued, windowed, type Drawn, type Span } from "../model/curves";
-import { lookAt } from "../model/look";
+import { foremost, lookAt, type Look } from "../model/look";
 import { marksOf, meaningOf, type Mark } from "../model/marks";
 import { seenSpan, setSpan, usualSpan } from "../model/span";
 import { choose, overridesFor, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
@@ -241,14 +241,14 @@ function useView(state: State, firsts: Map<string, Drawn>, identity: string) {
   return { own, hasWindows, links, flow, flows, link: askedLink, span, duration, marks, show, isClose: askedSpan === null && usual !== null };
 }
 
-/** What the figures begin with: what to look at, in words. */
-function Headline({ state, marks, isClose }: { state: State; marks: Mark[]; isClose: boolean }) {
+/** What to look at first. */
+export function lookOf(state: State, marks: Mark[]): Look | null {
   const { resultsOf, results } = state;
   const [variant] = resultsOf?.variants ?? [];
   const summary = variant && results.get(variant.key)?.[0]?.summary;
   if (!resultsOf || !variant || !summary) return null;
   const name = resultsOf.variants.length > 1 ? shownVariant(variant, resultsOf.checked) : null;
-  return <p class="look">{lookAt(summary, resultsOf.checked, marks, name)}{isClose && " The curves show the first time; “Whole run” shows all."}</p>;
+  return lookAt(summary, resultsOf.checked, marks, name);
 }
 
 /** Panels that are no curves, by the names that an address may ask for alone. */
@@ -269,7 +269,8 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
   const identity = [...firsts].map(([name, run]) => `${name}${run.summary?.fingerprint ?? run.seconds}`).join();
   const seen = useView(state, firsts, identity);
   const { flow, link, span, duration, marks, show } = seen;
-  const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? panels(firsts, resultsOf.checked, style, { flow, link, span }) : []), [identity, resultsOf?.checked, style, flow, link, span]);
+  const look = lookOf(state, marks);
+  const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? foremost(panels(firsts, resultsOf.checked, style, { flow, link, span }), look) : []), [identity, resultsOf?.checked, style, flow, link, span, look?.text]);
   const comparison = useMemo(() => comparisonOf(state), [results, resultsOf]);
   const [leading] = firsts;
   const { source, seed } = resultsOf ?? {};
@@ -306,7 +307,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
       {state.checked && OTHER_PANELS.slice(0, 2).some(has) && (
         <div class="short">
           {has("verdicts") && <div class="told">
-            <Headline state={state} marks={marks} isClose={seen.isClose} />
+            {look && <p class="look">{look.text}{seen.isClose && " The curves show the first time; “Whole run” shows all."}</p>}
             {!comparison && resultsOf && <SoFar firsts={firsts} flows={Math.max(1, seen.flows.length)} />}
             {comparison && <Verdicts comparison={comparison} />}
           </div>}

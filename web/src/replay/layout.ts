@@ -2,6 +2,11 @@
 
 import type { Description } from "../engine/types";
 
+/** Most nodes in a column that are drawn as single ones, the height of a name, and the room above and below all, in px. */
+const MOST_NODES = 14;
+const NAME = 15;
+const MARGIN = 34;
+
 export interface Place {
   x: number;
   y: number;
@@ -102,6 +107,12 @@ export class Layout {
     return Math.max(1, ...this.rows.map((row) => row.length));
   }
 
+  /** Whether nodes stand too close together for a name beside each. Stations stand where they are, not in their columns. */
+  get isCrowded(): boolean {
+    const { length } = this.description.stations;
+    return this.height > MOST_NODES || (length === 0 && this.last !== null && (this.last.height - 2 * MARGIN) / this.height < NAME);
+  }
+
   /** The last answer, which holds while no station moves. */
   private last: { width: number; height: number; placed: Place[] } | null = null;
 
@@ -121,7 +132,7 @@ export class Layout {
   private placesAt(width: number, height: number, time: number): Place[] {
     // Few stations leave room for the queues that stand upright at them.
     const { length } = this.description.stations;
-    const margin = { x: Math.min(104, width * 0.13), y: length > 0 && length <= 4 ? Math.max(34, Math.min(96, height * 0.25)) : 34 };
+    const margin = { x: Math.min(104, width * 0.13), y: length > 0 && length <= 4 ? Math.max(MARGIN, Math.min(96, height * 0.25)) : MARGIN };
     const placed = this.description.nodes.map((_, node) => {
       const at = this.column[node] ?? 0;
       const row = this.rows[at] ?? [];

@@ -64,6 +64,8 @@ const NUMBER = 16;
 /** Most of a queue that lies, in px. */
 const LYING = 34;
 const GAP = 5;
+/** Nodes nearer than this stand together, in px. */
+const NEAR = 40;
 
 export interface Way {
   from: Place;
@@ -121,7 +123,7 @@ function drawGround(context: CanvasRenderingContext2D, width: number, scene: Sce
     drawLinks(drawn, scene, places, down, ink);
     drawn.globalAlpha = 1;
     drawn.setLineDash([]);
-    if (isCrowded(layout)) drawNodes(drawn, width, scene, places, ink);
+    if (layout.isCrowded) drawNodes(drawn, width, scene, places, ink);
   }
   context.save();
   context.setTransform(1, 0, 0, 1, 0, 0);
@@ -137,7 +139,7 @@ function drawLinks(context: CanvasRenderingContext2D, { description, layout }: S
     const isDown = down.has(2 * index) || down.has(2 * index + 1);
     context.strokeStyle = isDown ? ink.bad : ink.faint;
     context.globalAlpha = isDown ? 1 : 0.55;
-    context.lineWidth = isCrowded(layout) ? 1 : 2;
+    context.lineWidth = layout.isCrowded ? 1 : 2;
     context.setLineDash(isDown ? [2, 5] : link.radio ? [5, 4] : []);
     context.beginPath();
     context.moveTo(line.from.x, line.from.y);
@@ -180,9 +182,9 @@ function nameNode(context: CanvasRenderingContext2D, text: string, place: Place,
 
 /** Nodes and their names. */
 export function drawNodes(context: CanvasRenderingContext2D, width: number, { description, layout, flow }: Still, places: Place[], ink: Ink, texts = new Texts()): void {
-  const crowded = isCrowded(layout);
+  const crowded = layout.isCrowded;
   const stations = new Map(description.stations.map((one) => [one.node, one]));
-  const alone = places.map((_, node) => layoutIsAlone(places, node));
+  const alone = places.map((_, node) => isAlone(places, node));
   description.nodes.forEach((name, node) => {
     const place = places[node];
     if (!place) return;
@@ -223,10 +225,6 @@ export function drawNodes(context: CanvasRenderingContext2D, width: number, { de
   });
 }
 
-export function isCrowded(layout: Layout): boolean {
-  return layout.height > 14;
-}
-
 /** How a queue of this many packets stands in this room: closer together, and where that is not enough fewer squares. */
 function stacked(packets: number, room: number, usual: number): { step: number; shown: number } {
   const wanted = Math.min(packets, SQUARES);
@@ -238,7 +236,7 @@ function stacked(packets: number, room: number, usual: number): { step: number; 
 export function draw(context: CanvasRenderingContext2D, width: number, height: number, scene: Scene, ink: Ink, texts = new Texts()): number {
   const { trace, description, layout, time, fade, flow } = scene;
   const places = layout.places(width, height, time);
-  const crowded = isCrowded(layout);
+  const crowded = layout.isCrowded;
   const down = new Set(scene.outages.filter(([, start, end]) => start <= time && time < end).map(([direction]) => direction));
   const hops = trace.window.hops;
   const column = (name: string) => columnOf(hops, name);
@@ -458,7 +456,10 @@ export function drawCells(context: CanvasRenderingContext2D, { description, layo
   context.restore();
 }
 
-function layoutIsAlone(places: Place[], node: number): boolean {
+/** Whether no more than one other node stands near, and none above or below among more than one. */
+function isAlone(places: Place[], node: number): boolean {
   const own = places[node];
-  return own !== undefined && places.filter((place) => Math.abs(place.x - own.x) < 2).length <= 2;
+  if (!own) return false;
+  const near = places.filter((place) => Math.hypot(place.x - own.x, place.y - own.y) < NEAR).length;
+  return near <= 2 && places.filter((place) => Math.abs(place.x - own.x) < 2).length <= 2;
 }

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { clock } from "../model/clock";
 import { extent, type Panel, type Span } from "../model/curves";
-import { apart } from "../model/figure";
+import { apart, fitted } from "../model/figure";
 import type { Mark } from "../model/marks";
 import { useChosen } from "../model/store";
 import { COLOURS, DASHES, textScale, USUAL } from "../model/style";
@@ -70,7 +70,8 @@ function labels(chart: uPlot, panel: Panel): void {
     const line = panel.lines[index];
     if (!line) return;
     ctx.fillStyle = variable(`--sender-${line.style}`) || (COLOURS[line.style] ?? "#000");
-    ctx.fillText(line.name.length > 13 ? `${line.name.slice(0, 12)}…` : line.name, left + width + 8 * ratio, place);
+    const room = ctx.canvas.width - left - width - 10 * ratio;
+    ctx.fillText(fitted(line.name, (text) => ctx.measureText(text).width <= room), left + width + 8 * ratio, place);
   });
   if (panel.limit !== null) {
     const place = chart.valToPos(panel.limit, "y", true);
