@@ -4,7 +4,7 @@
 //! packet, no queues. Where the plan does not say what a hop does to a packet (a radio cell, a recorded history of
 //! losses, outages) there is no loss, and a law has nothing to say.
 
-use lasthop_core::time::Time;
+use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{Direction, ErrorPosition, FlowPlan, Middlebox, OutageSchedule, Plan, Transport};
 use lasthop_net::routing::{DirectionId, Routes, opposite};
 use serde::Serialize;
@@ -111,6 +111,11 @@ fn way(plan: &Plan, routes: &mut Routes, flow: &FlowPlan) -> Option<Way> {
     })
 }
 
+/// What a packet takes over an empty link beside its transmission; of a recording of two loads the mean.
+fn least_delay(side: &Direction) -> Span {
+    side.delay + side.light().map_or(Span::ZERO, |light| light.mean_delay())
+}
+
 fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
     let link = &plan.links[direction as usize / 2];
     let side = |direction: DirectionId| -> &Direction {
@@ -131,8 +136,8 @@ fn hop(plan: &Plan, direction: DirectionId, packet: u32) -> Hop {
         link: link.direction_name(direction),
         rate_bit_s: there.rate.0,
         back_rate_bit_s: back.rate.0,
-        delay_s: there.delay.seconds(),
-        back_delay_s: back.delay.seconds(),
+        delay_s: least_delay(there).seconds(),
+        back_delay_s: least_delay(back).seconds(),
         loss: loss.filter(|_| steady),
         before_repair: there.error_position == ErrorPosition::AfterTransmission,
         arq: there.arq.as_ref().map(|arq| Arq {

@@ -177,3 +177,110 @@ fn a_table_of_rate_delay_and_loss() {
     let lost = hops.iter().filter(|hop| hop.lost == Some(Cause::ChannelError)).count();
     assert!(lost.abs_diff(500) <= 4, "{lost}");
 }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Two loads
+
+/// A recording of 20 ms for the first packet, one more each 2 ms up to 6 ms, and 10 opportunities in 20 ms when full.
+fn two_loads(name: &str, light: &str, more: &str) -> (PathBuf, String) {
+    let folder = folder(name);
+    std::fs::write(folder.join("x.light"), light).unwrap();
+    let heavy = (1..=10).fold(String::new(), |text, at| text + &format!("{}\n", 2 * at));
+    std::fs::write(folder.join("x.down"), heavy).unwrap();
+    let trace = format!(
+        "trace = {{ kind = \"cellreplay\", light = \"x.light\", file = \"x.down\"{more} }}, \
+         reverse = {{ rate = \"1 Mbit/s\" }}"
+    );
+    (folder, format!("delay = \"7 ms\", queue = {{ kind = \"drop-tail\", limit = \"20 packets\" }}, {trace}"))
+}
+
+const STEADY: &str = "0 20 0 2 4 6\n1000 20 0\n";
+
+/// A quiet flow takes the base delay and the link's; one that sends more than the train joins the full link behind it,
+/// which carries 1400 B each 2 ms: the queue of 20 packets is full, and the link never rests.
+#[test]
+fn two_loads_are_two_readings() {
+    let (folder, link) = two_loads("both", STEADY, "");
+    let quiet = run_in(&folder, &scenario(&link, &udp(80, 1000).replace(", random = true", "")));
+    let delay = quiet.summary.flows[0].delay_mean_s.unwrap();
+    // 1 ms and 80 us of the first link.
+    assert!((delay - 0.02808).abs() < 1e-5, "{delay}");
+    // Without a timer each packet that comes later than the last begins a train, however fast they come.
+    let smooth = run_in(&folder, &scenario(&link, &udp(8000, 1372)));
+    assert!(smooth.summary.flows[0].throughput_bit_s > 7e6);
+    let timed = link.replace("file =", "timer = \"20 ms\", file =");
+    let busy = run_in(&folder, &scenario(&timed, &udp(8000, 1372)));
+    let flow = &busy.summary.flows[0];
+    assert!((flow.delay_p50_s.unwrap() - 0.068).abs() < 0.003, "{flow:?}");
+    let rate = flow.throughput_bit_s * 4.0 / (4.0 - flow.start_s.unwrap());
+    assert!((rate / 5.6e6 - 1.0).abs() < 0.02, "{rate}");
+    assert!(flow.packets_lost.0[Cause::QueueOverflow as usize] > 100);
+    // The same recording without its light load: as Mahimahi has it, a quiet flow waits 1 ms on the mean.
+    let (start, end) = (link.find("trace = {").unwrap(), link.find(", reverse").unwrap());
+    let full = "trace = { kind = \"mahimahi\", file = \"x.down\", opportunity = \"1400 B\" }";
+    let flattered = format!("{}{full}{}", &link[..start], &link[end..]);
+    let run = run_in(&folder, &scenario(&flattered, &udp(80, 1000)));
+    assert!(run.summary.flows[0].delay_mean_s < Some(0.011));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Whatever is recorded and sent: both ways to run it agree, everything is accounted for, nothing is overtaken, and
+    /// an outage that holds packets ends.
+    #[test]
+    fn two_loads_keep_the_order(
+        trains in prop::collection::vec((1u64..300, 0u64..80, prop::collection::vec(0u64..20, 0..6)), 2..8),
+        flows in prop::collection::vec((20u32..3000, 40u32..1400), 1..4),
+        timer in 0u64..30,
+        opportunity in 100u32..3000,
+        number in any::<u64>(),
+    ) {
+        let mut at = 0;
+        let light = trains.iter().fold(String::new(), |text, (gap, delay, offsets)| {
+            let mut behind = 0;
+            let offsets = offsets.iter().map(|offset| { behind += offset; format!(" {behind}") });
+            let line = format!("{at} {delay} 0{}\n", offsets.collect::<String>());
+            at += gap;
+            text + &line
+        });
+        let more = format!(", timer = \"{timer} ms\", opportunity = \"{opportunity} B\"");
+        let (folder, link) = two_loads(&format!("two-{number}"), &light, &more);
+        let link = format!("{link}, handoff = {{ at = [\"2 s\"], outage = \"100 ms\", policy = \"hold\" }}");
+        let flows = flows.iter().zip(1..).map(|(&(rate, bytes), number)| {
+            udp(rate, bytes).replace("\"udp\"\nstart", &format!("\"udp {number}\"\nstart"))
+        });
+        let file = "[[flows]]\nsource = \"server\"\nsink = \"phone\"\ntransport = \"cubic\"\nstart = \"0 s\"\n";
+        let run = run_in(&folder, &scenario(&link, &(flows.collect::<String>() + file)));
+        let mut records: Vec<_> = testkit::hops(&run).iter().filter(|hop| hop.direction == 2).collect();
+        prop_assert!(!records.is_empty());
+        records.retain(|hop| hop.arrived.is_some());
+        records.sort_by_key(|hop| (hop.enqueued, hop.arrived));
+        prop_assert!(records.is_sorted_by_key(|hop| hop.arrived));
+    }
+}
+
+/// What is wrong with the files of a recording of two loads is told at the key that names them.
+#[test]
+fn files_of_two_loads_that_are_refused() {
+    for (light, more, told) in [
+        ("0 20 0\n", "", "fewer than two trains"),
+        ("0 20 3\n9 20 0\n", "", "do not rise from 0"),
+        (STEADY, ", sizes = \"none\"", "the offsets by size cannot be read"),
+        (STEADY, ", sizes = \"x.down\"", "no offset"),
+        (STEADY, ", repeat = true", "repeat"),
+    ] {
+        let (folder, link) = two_loads("refused", light, more);
+        let text = scenario(&link, &udp(80, 1000));
+        let error = Scenario::parse_with(&text, Format::Toml, ("test", folder.as_path()), &[], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(told), "{error}");
+    }
+    let (folder, link) = two_loads("absent", STEADY, "");
+    std::fs::remove_file(folder.join("x.light")).unwrap();
+    let text = scenario(&link, &udp(80, 1000));
+    let error = Scenario::parse_with(&text, Format::Toml, ("test", folder.as_path()), &[], &[])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("the light load cannot be read") && error.contains("light ="), "{error}");
+}

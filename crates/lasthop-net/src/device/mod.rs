@@ -7,9 +7,10 @@
 //!
 //! There are two ways to stand in a path:
 //!
-//! - in place of the head of a link: retransmission ([`arq`]) and queues that decide at departure ([`queued`]), which
-//!   use the link's transmitter and air; radio channels ([`wlan`]), one device for all directions of all links that
-//!   share the channel, and cellular cells ([`cellular`]), one for each direction of a cell;
+//! - in place of the head of a link: retransmission ([`arq`]), queues that decide at departure ([`queued`]) and
+//!   recordings of two loads ([`two_loads`]), which use the link's transmitter and air; radio channels ([`wlan`]), one
+//!   device for all directions of all links that share the channel, and cellular cells ([`cellular`]), one for each
+//!   direction of a cell;
 //! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
 //!   other direction at [`INBOUND`], and, if it has an end there, those that have crossed the link at [`FAR`].
 //!
@@ -31,6 +32,7 @@ pub(crate) mod router;
 pub mod snoop;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod two_loads;
 pub mod wlan;
 pub mod wtcp;
 pub mod zhuge;
@@ -306,6 +308,7 @@ macro_rules! middleboxes {
         devices! {
             Arq(arq::ArqMachine),
             Queued(queued::Queued),
+            TwoLoads(two_loads::TwoLoads),
             Router(router::Router),
             Medium(wlan::Medium),
             Cellular(cellular::Cellular),
@@ -358,7 +361,14 @@ pub(crate) const NOWHERE: DirectionId = u32::MAX;
 impl Device {
     /// Whether it stands in place of the head of its link.
     pub(crate) fn is_head(&self) -> bool {
-        matches!(self, Device::Arq(_) | Device::Queued(_) | Device::Medium(_) | Device::Cellular(_))
+        matches!(
+            self,
+            Device::Arq(_)
+                | Device::Queued(_)
+                | Device::TwoLoads(_)
+                | Device::Medium(_)
+                | Device::Cellular(_)
+        )
     }
 
     /// Tells an agent of a host that leaves it.

@@ -53,6 +53,11 @@ impl Queued {
         self.waiting.rename_flow(flow, name);
     }
 
+    /// From when on nothing is here; the end of time while a packet waits.
+    pub(super) fn empty_from(&self) -> Time {
+        if self.waiting.packets() > 0 { Time::MAX } else { self.free_at }
+    }
+
     /// Starts transmitting, if the transmitter is free and a packet waits.
     fn run(&mut self, cx: &mut Cx<'_>) {
         while self.free_at <= cx.now && self.waiting.packets() > 0 {

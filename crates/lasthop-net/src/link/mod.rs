@@ -545,11 +545,16 @@ impl Link {
     /// When a transmitter that holds its packets through outages, or has to wait for opportunities, may start, if it
     /// is ready at `now`.
     pub(crate) fn may_start(&mut self, now: Time) -> Time {
-        let ready = match &mut self.air {
+        let ready = self.up_from(now);
+        self.pace.ready_from(ready)
+    }
+
+    /// When a transmitter that holds its packets through outages is ready, at `now` or later.
+    pub(crate) fn up_from(&mut self, now: Time) -> Time {
+        match &mut self.air {
             Some(air) if air.policy == OutagePolicy::Hold => air.served.up_again(now).unwrap_or(now),
             _ => now,
-        };
-        self.pace.ready_from(ready)
+        }
     }
 
     /// Whether the link is down at `at`, when a link acknowledgement is sent. Calls must come in the order of `at`.

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
 
+use crate::device::two_loads::LightLoad;
+
 /// When a link may send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opportunities {
@@ -21,6 +23,8 @@ pub struct Opportunities {
     pub repeat: bool,
     /// Bytes that may be sent at each.
     pub bytes: u32,
+    /// What the link does while it is not full, if that was recorded as well.
+    pub light: Option<Arc<LightLoad>>,
 }
 
 impl Opportunities {
@@ -123,7 +127,7 @@ mod tests {
 
     fn cursor(times: &[u64], repeat: bool) -> Cursor {
         let times = times.iter().map(|&time| Span::from_millis(time)).collect();
-        Cursor::new(&Opportunities { times, repeat, bytes: 1500 })
+        Cursor::new(&Opportunities { times, repeat, bytes: 1500, light: None })
     }
 
     /// TV-2.5: `0 5 5 10`, looped, is 0, 5, 5, 10, 10, 15, 15, 20, 20: 4.8 Mbit/s.

@@ -15,6 +15,7 @@ use crate::device::arq::ArqMachine;
 use crate::device::cellular::Cellular;
 use crate::device::queued::Queued;
 use crate::device::snoop::FlowFacts;
+use crate::device::two_loads::TwoLoads;
 use crate::device::wlan::Medium;
 use crate::device::{Device, DeviceId, Element, FAR, INBOUND, Middlebox, NOWHERE, OUTBOUND, Slot};
 use crate::plan::{FlowPlan, Plan, Transport};
@@ -250,7 +251,12 @@ impl Network {
                         Some(Device::Arq(Box::new(ArqMachine::new(arq, side, direction, &name, seed))))
                     }
                     None if !side.holds_packets() => None,
-                    None => Some(Device::Queued(Box::new(Queued::new(side, direction, &name, seed)))),
+                    None => Some(match side.light() {
+                        None => Device::Queued(Box::new(Queued::new(side, direction, &name, seed))),
+                        Some(light) => {
+                            Device::TwoLoads(Box::new(TwoLoads::new((side, light), direction, &name, seed)))
+                        }
+                    }),
                 };
                 if let Some(head) = head {
                     let head = self.add_device(&mut wiring, (head, &name), 1, direction);
@@ -292,6 +298,7 @@ impl Network {
             match &mut slot.device {
                 Device::Arq(machine) => machine.know_flows(&self.known),
                 Device::Queued(queued) => queued.know_flows(&self.known),
+                Device::TwoLoads(both) => both.queue().know_flows(&self.known),
                 Device::Medium(medium) => medium.know_flows(&self.known),
                 Device::Cellular(cell) => cell.know_flows(&self.known),
                 _ => {}
@@ -337,8 +344,10 @@ impl Network {
             }
             let head =
                 self.heads.get(direction as usize).and_then(|&head| self.devices.get_mut(head as usize));
-            if let Some(Slot { device: Device::Queued(queue), .. }) = head {
-                queue.watch();
+            match head.map(|slot| &mut slot.device) {
+                Some(Device::Queued(queue)) => queue.watch(),
+                Some(Device::TwoLoads(both)) => both.queue().watch(),
+                _ => {}
             }
         }
     }

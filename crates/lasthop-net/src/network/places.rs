@@ -90,8 +90,10 @@ impl Network {
         let name = name_number(name);
         self.known.rename(place, name);
         for slot in &mut self.devices {
-            if let Device::Queued(queued) = &mut slot.device {
-                queued.rename_flow(place, name);
+            match &mut slot.device {
+                Device::Queued(queued) => queued.rename_flow(place, name),
+                Device::TwoLoads(both) => both.queue().rename_flow(place, name),
+                _ => {}
             }
         }
     }

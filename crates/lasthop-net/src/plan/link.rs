@@ -7,6 +7,7 @@ use lasthop_core::units::Rate;
 
 use crate::channel::ErrorModel;
 use crate::device::Middlebox;
+use crate::device::two_loads::LightLoad;
 use crate::link::Opportunities;
 use crate::queue::QueuePlan;
 use crate::transport::tcp::config::TcpConfig;
@@ -121,7 +122,14 @@ impl Direction {
     /// Whether the packets that wait lie in a device, which decides when they leave, instead of being on their way
     /// already.
     pub fn holds_packets(&self) -> bool {
-        !self.queue.decides_at_arrival() || self.middleboxes.iter().any(Middlebox::goes_ahead)
+        !self.queue.decides_at_arrival()
+            || self.middleboxes.iter().any(Middlebox::goes_ahead)
+            || self.light().is_some()
+    }
+
+    /// What the link does while it is not full, if a recording says it.
+    pub fn light(&self) -> Option<&Arc<LightLoad>> {
+        self.opportunities.as_ref()?.light.as_ref()
     }
 }
 

@@ -97,13 +97,18 @@ impl InputFiles<'_> {
 
     /// The path of the file that the key `file` of `table` names.
     pub(super) fn path(&self, table: &Reader<'_>, file: &str) -> Result<PathBuf> {
+        self.path_at(table, "file", file)
+    }
+
+    /// The same for another `key`.
+    pub(super) fn path_at(&self, table: &Reader<'_>, key: &str, file: &str) -> Result<PathBuf> {
         let (folder, asked) = match self.files {
             Files::In(folder) => return Ok(folder.join(file)),
             Files::Given(_) => return Ok(PathBuf::from(file)),
             Files::Below(folder, asked) => (folder, asked),
         };
         let path = folder.join(file);
-        let is_asked = match table.place_of("file") {
+        let is_asked = match table.place_of(key) {
             Place::Override(number) => asked.contains(&table.source.overrides[*number].0),
             _ => false,
         };
@@ -120,7 +125,7 @@ impl InputFiles<'_> {
         let message = format!("{} lies outside of the scenario's folder, and is not read", clip_path(&path));
         let remedy =
             "if you trust it, add --trust (trust=True in Python), or copy the file beside the scenario";
-        Err(table.error("file", message, remedy))
+        Err(table.error(key, message, remedy))
     }
 
     /// What `parse` makes of the file at `path`, which the key `file` of `table` names; `what` it holds is for
@@ -132,16 +137,27 @@ impl InputFiles<'_> {
         what: &str,
         parse: impl FnOnce(&Source<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.parsed_at((table, "file"), path, what, parse)
+    }
+
+    /// The same for another key of the table.
+    pub(super) fn parsed_at<T>(
+        &self,
+        (table, key): (&Reader<'_>, &str),
+        path: &Path,
+        what: &str,
+        parse: impl FnOnce(&Source<'_>) -> Result<T>,
+    ) -> Result<T> {
         let read;
         let text = match self.files {
             Files::In(_) | Files::Below(..) => {
-                read = text_of(table, path, what)?;
+                read = text_of((table, key), path, what)?;
                 &read
             }
             Files::Given(texts) => {
                 let Some(text) = path.to_str().and_then(|name| texts.get(name)) else {
                     let message = format!("{what} cannot be read from {}: it was not given", clip_path(path));
-                    return Err(table.error("file", message, "add the file beside the scenario"));
+                    return Err(table.error(key, message, "add the file beside the scenario"));
                 };
                 text
             }
@@ -197,10 +213,10 @@ impl InputFiles<'_> {
 }
 
 /// The text of the file at `path`, which the key `file` of `table` names.
-fn text_of(table: &Reader<'_>, path: &Path, what: &str) -> Result<String> {
+fn text_of((table, key): (&Reader<'_>, &str), path: &Path, what: &str) -> Result<String> {
     read_file(path).map_err(|(problem, remedy)| {
         let message = format!("{what} cannot be read from {}: {problem}", clip_path(path));
-        table.error("file", message, &remedy)
+        table.error(key, message, &remedy)
     })
 }
 

@@ -1,14 +1,17 @@
 //! What a recording says of a link: the key `trace`. Called by `link.rs`; `trace_file/` reads the files.
 
+use std::sync::Arc;
+
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
+use lasthop_net::device::two_loads::LightLoad;
 use lasthop_net::plan::Opportunities;
 
 use crate::link_trace;
 
 use super::declare::{Field, keys, table};
 use super::diagnostic::ScenarioError;
-use super::keys::{Kind, PACKET, Tagged, Variant};
+use super::keys::{ANY_TIME, Kind, PACKET, Tagged, Variant};
 use super::link::LinkReader;
 use super::reader::{Checked, Reader};
 use super::trace_file::{Way, number_until, rows_until};
@@ -20,6 +23,7 @@ pub(super) static TRACE: Tagged = Tagged {
         Variant { name: "mahimahi", table: &MAHIMAHI, bare: false },
         Variant { name: "csv", table: &CSV, bare: false },
         Variant { name: "rates", table: &RATES, bare: false },
+        Variant { name: "cellreplay", table: &CELLREPLAY, bare: false },
     ],
 };
 
@@ -70,6 +74,26 @@ table! {
     }
 }
 
+table! {
+    /// A recording of two loads (CellReplay, NSDI 2025): what a quiet link does to a short train of packets (light),
+    /// and what it carries when it is full (file). Both begin again at their last time. The delay of the link comes on
+    /// top of the base delay in the recording.
+    static CELLREPLAY = "CellReplay trace";
+    struct CellReplay {
+        use source: Source;
+        /// The light load: each line has a time, the delay of the first packet of a train, and when its packets came
+        /// after the first, which is 0; all in whole milliseconds (microseconds if the name ends in .us).
+        light: String = Kind::File, required_or("add light = \"train.down.light\"");
+        /// What a packet takes beyond that by its size: each line has 100, 200 and so on, and ms, which may have
+        /// decimals and be negative.
+        sizes: Option<String> = Kind::File;
+        /// How much later than the last packet one has to leave that begins a new train.
+        timer: Span = ANY_TIME, default("\"0 s\"");
+        /// Bytes that may be sent at each opportunity, of either load. The authors' program takes 1400 B.
+        opportunity: Option<u32> = PACKET;
+    }
+}
+
 impl Field<'_> for Way {
     fn of(checked: Checked<'_>) -> Option<Self> {
         let Checked::Name(name) = checked else { return None };
@@ -88,12 +112,23 @@ pub(super) struct Trace {
     pub(super) loss: Option<Vec<(Time, f64)>>,
 }
 
+/// Bytes of an opportunity in the recordings of CellReplay.
+const CELLREPLAY_OPPORTUNITY: u32 = 1400;
+
+impl Trace {
+    fn of(opportunities: Opportunities) -> Trace {
+        let rate = Some(opportunities.mean_rate());
+        Trace { rate, opportunities: Some(opportunities), ..Trace::default() }
+    }
+}
+
 impl LinkReader<'_, '_> {
     /// The recording that the key `trace` of `table` names.
     pub(super) fn trace(&mut self, table: &Reader<'_>, copies: u64) -> Result<Trace, ScenarioError> {
         let (kind, trace) = table.tagged("trace")?;
         let (recording, repeat) = match kind {
             "mahimahi" => return self.opportunities(&trace),
+            "cellreplay" => return self.two_loads(&trace),
             "rates" => {
                 let Rates { source, repeat, direction } = Rates::read(&trace)?;
                 (self.files.rates(&trace, &source.file, direction)?, repeat)
@@ -129,8 +164,19 @@ impl LinkReader<'_, '_> {
         let Mahimahi { source, repeat, opportunity } = Mahimahi::read(trace)?;
         let read = self.files.opportunities(trace, &source.file)?;
         let bytes = opportunity.or(read.bytes).unwrap_or(link_trace::OPPORTUNITY);
-        let opportunities = Opportunities { times: read.times, repeat, bytes };
-        let rate = Some(opportunities.mean_rate());
-        Ok(Trace { rate, opportunities: Some(opportunities), ..Trace::default() })
+        Ok(Trace::of(Opportunities { times: read.times, repeat, bytes, light: None }))
+    }
+
+    fn two_loads(&mut self, trace: &Reader<'_>) -> Result<Trace, ScenarioError> {
+        let CellReplay { source, light, sizes, timer, opportunity } = CellReplay::read(trace)?;
+        let heavy = self.files.opportunities(trace, &source.file)?;
+        let trains = self.files.trains(trace, &light)?;
+        let sizes = match &sizes {
+            Some(sizes) => self.files.size_offsets(trace, sizes)?,
+            None => Arc::default(),
+        };
+        let bytes = opportunity.or(heavy.bytes).unwrap_or(CELLREPLAY_OPPORTUNITY);
+        let light = Some(Arc::new(LightLoad { trains, sizes, timer }));
+        Ok(Trace::of(Opportunities { times: heavy.times, repeat: true, bytes, light }))
     }
 }

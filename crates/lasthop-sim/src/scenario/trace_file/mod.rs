@@ -1,8 +1,9 @@
 //! Recordings of links: Mahimahi's packet delivery opportunities, tables of rate, delay and loss over time, and the
-//! rates that other tools and public data sets give.
+//! rates that other tools and public data sets give, and CellReplay's light loads.
 //!
 //! `trace.rs` asks for a file; one that several links use is read once. `crate::link_trace` shows and converts them.
 
+mod light;
 mod opportunities;
 mod rates;
 mod table;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
+use lasthop_net::device::two_loads::Train;
 
 use super::diagnostic::{ScenarioError, Source};
 use super::input_file::{InputFiles, check_lines, read_file};
@@ -73,6 +75,20 @@ impl InputFiles<'_> {
             self.parsed(table, &path, "the trace", |source| opportunities::parse(source, unit_of(&path)))?;
         self.deliveries.insert(path, read.clone());
         Ok(read)
+    }
+
+    /// The trains of packets in `file`, which a key of `table` names.
+    pub(super) fn trains(&mut self, table: &Reader<'_>, file: &str) -> Result<Arc<[Train]>> {
+        let path = self.path_at(table, "light", file)?;
+        self.parsed_at((table, "light"), &path, "the light load", |source| {
+            light::trains(source, unit_of(&path))
+        })
+    }
+
+    /// What packets take by their size, in ns, by `file`, which a key of `table` names.
+    pub(super) fn size_offsets(&mut self, table: &Reader<'_>, file: &str) -> Result<Arc<[i64]>> {
+        let path = self.path_at(table, "sizes", file)?;
+        self.parsed_at((table, "sizes"), &path, "the offsets by size", light::size_offsets)
     }
 
     /// The table in the file that the key `file` of `table` names.
