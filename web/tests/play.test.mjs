@@ -509,6 +509,8 @@ test("on a phone what comes of it is near the top, and nothing scrolls inside a 
 
 test("if a run takes long, figures of one seed come first and the others wait to be asked for", async () => {
   const { page, wrong, close } = await open(browser, `${server.address}#scenario=many-flows`);
+  // A thousand flows keep a busy machine for longer than the usual 30 s.
+  page.setDefaultTimeout(120_000);
   // Something to read is there long before a run is over.
   await page.waitForSelector("text=Throughput of all flows so far", { timeout: 60_000 });
   await page.waitForSelector(".chart .canvas");
