@@ -328,8 +328,8 @@ fn exchanges_fill_an_opportunity() {
 /// us behind it at the earliest.)
 #[test]
 fn an_aifs_follows_the_wait_for_an_answer() {
-    let keys = "phy = \"802.11n\"\nprofile = \"ns3\"\nmcs = 7\nedca = { best_effort = { cw_min = 1, cw_max = 1 } }\naggregation = { ampdu \
-                = \"1600 B\" }\nerror = { kind = \"bernoulli\", packet_error_rate = 1 }";
+    let keys = "phy = \"802.11n\"\nprofile = \"ns3\"\nmcs = 7\nedca = { best_effort = { cw_min = 1, cw_max = 1 } }\n\
+                aggregation = { ampdu = \"1600 B\" }\nerror = { kind = \"bernoulli\", packet_error_rate = 1 }";
     let run = run_text(&cell(1, keys, "5 s", &saturated(1, 60.0, 1472)), 1, SUMMARY);
     let mut radios = run.summary.links.iter().filter_map(|link| link.radio.as_ref());
     let sent = radios.find(|radio| radio.ppdus > 0).unwrap().ppdus as f64;
