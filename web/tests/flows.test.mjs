@@ -17,9 +17,7 @@ after(async () => {
 });
 
 async function flows(hash, run) {
-  const { page, wrong, close } = await open(browser, server.address);
-  await page.goto(`${server.address}${hash}`);
-  await page.reload();
+  const { page, wrong, close } = await open(browser, `${server.address}${hash}`);
   await done(page);
   await run(page, page.locator(".flows"));
   assert.deepEqual(wrong, []);

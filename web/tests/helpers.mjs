@@ -62,8 +62,9 @@ export function launch() {
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 }
 
-/** A page that notes what must not happen: errors, dialogs, and requests that leave the origin. */
-export async function open(browser, address, options = {}) {
+/** A page that notes what must not happen: errors, dialogs, and requests that leave the origin. `first` runs in it before
+ * anything of the page does. */
+export async function open(browser, address, options = {}, first = null) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
   const wrong = [];
@@ -80,6 +81,7 @@ export async function open(browser, address, options = {}) {
     const url = request.url();
     if (!url.startsWith("data:") && !url.startsWith("blob:") && new URL(url).origin !== origin) wrong.push(`request: ${url}`);
   });
+  if (first) await page.addInitScript(first);
   await page.goto(address);
   return { page, wrong, close: () => context.close() };
 }

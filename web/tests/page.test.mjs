@@ -90,9 +90,7 @@ test("a comparison has the numbers, verdicts and file of the command", async () 
 });
 
 test("a flow that is alone has no index of fairness, here as in the command", async () => {
-  const { page, wrong, close } = await open(browser, server.address);
-  await page.goto(`${server.address}#scenario=single-flow&seeds=1-2&senders=reno,vegas`);
-  await page.reload();
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=single-flow&seeds=1-2&senders=reno,vegas`);
   await done(page);
   const native = JSON.parse(lasthop("compare", "scenarios/single-flow.toml", "--transport", "reno,vegas", "--seeds", "1-2", "--json", "-"));
   const shown = await page.$$eval("td[data-sender=reno]", (cells) => cells.map((cell) => cell.dataset.metric));

@@ -21,8 +21,7 @@ after(async () => {
 
 /** Opens Play in a page that notes every text drawn on a canvas, and ends it without a complaint. */
 async function play(hash, options, run) {
-  const { page, wrong, close } = await open(browser, server.address, options);
-  await page.addInitScript(() => {
+  const { page, wrong, close } = await open(browser, `${server.address}${hash}`, options, () => {
     globalThis.drawn = {};
     const before = CanvasRenderingContext2D.prototype.fillText;
     CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
@@ -30,8 +29,6 @@ async function play(hash, options, run) {
       before.call(this, text, ...rest);
     };
   });
-  await page.goto(`${server.address}${hash}`);
-  await page.reload();
   await done(page);
   await run(page);
   assert.deepEqual(wrong, []);
