@@ -506,8 +506,6 @@ test("on a phone what comes of it is near the top, and nothing scrolls inside a 
 
 test("if a run takes long, figures of one seed come first and the others wait to be asked for", async () => {
   const { page, wrong, close } = await open(browser, `${server.address}#scenario=many-flows`);
-  // A thousand flows keep a busy machine for longer than the usual 30 s.
-  page.setDefaultTimeout(120_000);
   // Something to read is there long before a run is over.
   await page.waitForSelector("text=Throughput of all flows so far", { timeout: 60_000 });
   await page.waitForSelector(".chart .canvas");
@@ -519,6 +517,32 @@ test("if a run takes long, figures of one seed come first and the others wait to
   await done(page, 120_000);
   assert.deepEqual(wrong, []);
   await close();
+});
+
+test("ten times the flows are no more than ten times the work, and drawn no closer than there is room for", async () => {
+  // Counted, not timed: distances between nodes that are worked out, and strokes, while the path is drawn anew.
+  const drawn = async (count) => {
+    let found;
+    await play(`#scenario=many-flows&seeds=1&flow=0&set=flows.0.count=${count}&set=${encodeURIComponent("duration=4 s")}`, {}, async (page) => {
+      await page.evaluate(() => {
+        globalThis.found = { distances: 0, strokes: 0 };
+        for (const [of, name, counter] of [[Math, "abs", "distances"], [Math, "hypot", "distances"], [CanvasRenderingContext2D.prototype, "stroke", "strokes"]]) {
+          const before = of[name];
+          of[name] = function (...given) {
+            if (of === Math || this.canvas.closest(".path")) globalThis.found[counter] += 1;
+            return before.apply(this, given);
+          };
+        }
+      });
+      await page.getByLabel("Window and RTT of").selectOption("1");
+      await page.waitForFunction(() => globalThis.found.strokes > 0);
+      found = await page.evaluate(() => globalThis.found);
+    });
+    return found;
+  };
+  const [few, many] = [await drawn(100), await drawn(1000)];
+  assert.ok(many.distances < 20 * few.distances, `${few.distances} distances for 100 flows, ${many.distances} for 1,000`);
+  assert.ok(many.strokes < 5 * few.strokes, `${few.strokes} strokes for 100 flows, ${many.strokes} for 1,000`);
 });
 
 test("panels of the air and of repairs are there where something was counted", async () => {

@@ -36,8 +36,9 @@ function table(of: string[], get: (name: string) => Float64Array | undefined): T
   return Object.fromEntries(of.map((name) => [name, get(name) ?? new Float64Array()]));
 }
 
-/** Between two looks at a run that goes on, in ms. */
+/** Between two looks at a run that goes on, in ms; and at least this multiple of what the last one took. */
 const LOOK = 200;
+const REST = 10;
 /** A window is shown so far after this time, in ms, once a sender has decided on anything; after the longer one anyhow. */
 const FIRST = 600;
 const ANYHOW = 1000;
@@ -45,12 +46,15 @@ const ANYHOW = 1000;
 function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
   const started = performance.now();
   const scenario = open(job.source, job.overrides);
-  let looked = started;
+  let next = started + LOOK;
+  let asked = started;
   const watch = (seconds: number, begun?: Pick<Series, "flows" | "links">): boolean => {
     const series = begun && { ...begun, radios: {}, helpers: {} };
     told(seconds, series);
-    if (series) looked = performance.now();
-    return !series && job.series && performance.now() - looked > LOOK;
+    const now = performance.now();
+    if (series) next = now + Math.max(LOOK, REST * (now - asked));
+    asked = now;
+    return !series && job.series && now > next;
   };
   try {
     const made = scenario.run(BigInt(job.seed), watch, job.series ? FLOW_COLUMNS : [], job.series ? LINK_COLUMNS : []);

@@ -118,10 +118,17 @@ export function directionNames(links: { name: string }[]): string[] {
   return links.flatMap((link) => [link.name, `${link.name} (reverse)`]);
 }
 
+/** The sum of each direction, in one pass over what are thousands of short columns in a large network. */
+function sumsByDirection(values: Float64Array | undefined, directions: number): Float64Array {
+  const sums = new Float64Array(directions);
+  values?.forEach((value, at) => { sums[at % directions] = (sums[at % directions] ?? 0) + (value || 0); });
+  return sums;
+}
+
 /** How busy each direction was so far, in the form of a summary. */
 function busyLinks(series: Series | null, names: string[]): Record<string, unknown>[] {
-  const values = series?.links["utilisation"] ?? new Float64Array();
-  return names.map((name, place) => ({ name, utilisation: column(values, names.length, place).reduce((total, one) => total + one, 0) }));
+  const sums = sumsByDirection(series?.links["utilisation"], names.length);
+  return names.map((name, place) => ({ name, utilisation: sums[place] }));
 }
 
 function largest(lines: Line[]): number {
@@ -187,11 +194,8 @@ function sumsOf(some: Line[], others: Line[]): Line[] {
 /** The directions in whose queues something waited, the busiest first: what may be chosen. */
 export function queued(runs: Map<string, Drawn>, links: { name: string }[]): string[] {
   const names = directionNames(links);
-  const waited = names.map((_, place) => [...runs.values()].reduce((total, { series }) => {
-    const values = series?.links["queue_packets"];
-    return values ? total + column(values, names.length, place).reduce((sum, one) => sum + (one || 0), 0) : total;
-  }, 0));
-  return names.map((name, place) => ({ name, size: waited[place] ?? 0 })).filter(({ size }) => size > 0).sort((a, b) => b.size - a.size).map(({ name }) => name);
+  const waited = [...runs.values()].map(({ series }) => sumsByDirection(series?.links["queue_packets"], names.length));
+  return names.map((name, place) => ({ name, size: waited.reduce((total, sums) => total + (sums[place] ?? 0), 0) })).filter(({ size }) => size > 0).sort((a, b) => b.size - a.size).map(({ name }) => name);
 }
 
 /** What of the runs is drawn. */

@@ -199,8 +199,9 @@ export function shownSender(sender: string, checked: Checked | null): string {
 
 /** If the first seeds take longer than this, in ms, the others wait: figures of one seed are better than none. */
 const PATIENCE = 4000;
-/** Between two drawings of results while runs go on, in ms. */
+/** Between two drawings of results while runs go on, in ms; and at least this multiple of what the last one took. */
 const SHOW = 250;
+const REST = 5;
 
 let checks = 0;
 let runs = 0;
@@ -284,10 +285,13 @@ export async function run(isPatient = false): Promise<void> {
     update({ done: total / (variants.length * seeds) });
   };
   let shown = Number.NEGATIVE_INFINITY;
+  let drawing = 0;
   const show = (isLast: boolean) => {
     const now = performance.now();
-    if (number !== runs || (!isLast && now - shown < SHOW)) return;
+    if (number !== runs || (!isLast && now - shown < Math.max(SHOW, REST * drawing))) return;
     shown = now;
+    // What comes next waits until this is drawn.
+    requestAnimationFrame(() => window.setTimeout(() => { drawing = performance.now() - now; }));
     update({ results: new Map([...results].map(([key, list]) => [key, [...list]])), resultsOf: of, partial: new Map(partial) });
   };
   const hasFirsts = () => variants.every((one) => results.get(one.key)?.[0]);

@@ -10,7 +10,7 @@ import { useChosen } from "../model/store";
 import type { Trace } from "../model/trace";
 import { Layout, type Place } from "../replay/layout";
 import { covers, LINGER, PacketLegend, SLOW, speedOf, SPEEDS, usePackets, type RunOf } from "../replay/packets";
-import { draw as drawPackets, drawCells, drawNodes, fit, inkOf, Texts, way, type Ink, type Way } from "../replay/scene";
+import { draw as drawPackets, drawCells, drawNodes, fit, inkOf, isBesideOthers, Once, Texts, way, type Ink, type Way } from "../replay/scene";
 
 /** In a window as high as this, in px, the path stays in sight while its curves are read; they keep this much of it. */
 const LEAST_WINDOW = 640;
@@ -60,8 +60,16 @@ function brief(value: number, unit: string): string {
   return `${Number((value / factor).toPrecision(3))} ${name}`;
 }
 
+const toldLinks = new WeakMap<LinkDescription, string>();
+
 /** Rate and delay of a link, in words. */
-function aboutLink({ forward, reverse }: LinkDescription): string {
+function aboutLink(link: LinkDescription): string {
+  const told = toldLinks.get(link) ?? tellLink(link);
+  toldLinks.set(link, told);
+  return told;
+}
+
+function tellLink({ forward, reverse }: LinkDescription): string {
   const of = (side: LinkDescription["forward"]) => [side.rate_bit_s > 0 ? brief(side.rate_bit_s, "bit/s") : "", side.delay_s > 0 ? brief(side.delay_s, "s") : ""].filter(Boolean).join(", ");
   const [there, back] = [of(forward), of(reverse)];
   return there === back ? there : `${there} / ${back}`;
@@ -157,17 +165,19 @@ function drawLight(context: CanvasRenderingContext2D, width: number, { descripti
   const still = { description, layout, flow };
   drawCells(context, still, places, ink);
   const lines = linesOf(description, places);
+  const once = new Once();
   lines.forEach(({ link, line }, index) => {
     const busy = [0, 1].map((side) => valueAt(series, "utilisation", 2 * index + side, description, time)) as [number, number];
+    if (thin && !once.isFirst(line.from.x, line.from.y, line.to.x, line.to.y, down.has(2 * index) || down.has(2 * index + 1), link.radio, ...busy.map((share) => share > 0.005))) return;
     drawLink(context, line, link, busy, down.has(2 * index) || down.has(2 * index + 1), thin, moved, ink);
   });
   if (!thin) texts.takeNodes(places);
   drawNodes(context, width, still, places, ink, texts);
   lines.forEach(({ link, line }, index) => {
-    const isClose = thin && places.some((other) => other !== line.from && other !== line.to && Math.abs(other.x - line.from.x) < 2 && Math.abs(other.y - line.from.y) < HIGH + 10);
+    if (thin && isBesideOthers(places, line.from, [line.from, line.to], HIGH + 10)) return;
     for (const side of [0, 1]) {
       const limit = (side === 0 ? link.forward : link.reverse).queue_limit_packets;
-      if (!isClose) drawQueue(context, line, side, valueAt(series, "queue_packets", 2 * index + side, description, time), limit, ink, texts);
+      drawQueue(context, line, side, valueAt(series, "queue_packets", 2 * index + side, description, time), limit, ink, texts);
     }
   });
 }

@@ -21,19 +21,25 @@ export function ways(description: Description): number[][] {
   return known;
 }
 
-function findWays(description: Description): number[][] {
-  const next = new Map<number, number[]>();
-  for (const link of description.links) {
-    next.set(link.from, [...(next.get(link.from) ?? []), link.to]);
-    next.set(link.to, [...(next.get(link.to) ?? []), link.from]);
+/** The neighbours of each node: a hub of a thousand links has a thousand. */
+function neighbours({ nodes, links }: Description): number[][] {
+  const next: number[][] = nodes.map(() => []);
+  for (const { from, to } of links) {
+    next[from]?.push(to);
+    next[to]?.push(from);
   }
+  return next;
+}
+
+function findWays(description: Description): number[][] {
+  const next = neighbours(description);
   const known = new Map<number, Map<number, number>>();
   const from = (source: number) => {
     const before = known.get(source) ?? new Map<number, number>([[source, source]]);
     if (!known.has(source)) {
       const line = [source];
       for (const node of line) {
-        for (const other of next.get(node) ?? []) {
+        for (const other of next[node] ?? []) {
           if (before.has(other)) continue;
           before.set(other, node);
           line.push(other);
@@ -77,9 +83,10 @@ function columns(description: Description): number[] {
   }
   // A node that no flow passes at first stands among its neighbours.
   const used = new Set([...edges.values()].flat());
+  const next = neighbours(description);
   description.nodes.forEach((_, node) => {
     if (used.has(node)) return;
-    const near = description.links.filter((link) => link.from === node || link.to === node).map((link) => column[link.from === node ? link.to : link.from] ?? 0);
+    const near = (next[node] ?? []).map((other) => column[other] ?? 0);
     if (near.length > 0) column[node] = Math.round(near.reduce((total, one) => total + one, 0) / near.length);
   });
   return column;

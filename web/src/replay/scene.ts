@@ -134,9 +134,11 @@ function drawGround(context: CanvasRenderingContext2D, width: number, scene: Sce
 
 /** Links, and which of them are down. */
 function drawLinks(context: CanvasRenderingContext2D, { description, layout }: Scene, places: Place[], down: Set<number>, ink: Ink): void {
+  const once = new Once();
   description.links.forEach((link, index) => {
     const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
     const isDown = down.has(2 * index) || down.has(2 * index + 1);
+    if (layout.isCrowded && !once.isFirst(line.from.x, line.from.y, line.to.x, line.to.y, isDown, link.radio)) return;
     context.strokeStyle = isDown ? ink.bad : ink.faint;
     context.globalAlpha = isDown ? 1 : 0.55;
     context.lineWidth = layout.isCrowded ? 1 : 2;
@@ -184,11 +186,14 @@ function nameNode(context: CanvasRenderingContext2D, text: string, place: Place,
 export function drawNodes(context: CanvasRenderingContext2D, width: number, { description, layout, flow }: Still, places: Place[], ink: Ink, texts = new Texts()): void {
   const crowded = layout.isCrowded;
   const stations = new Map(description.stations.map((one) => [one.node, one]));
-  const alone = places.map((_, node) => isAlone(places, node));
+  const once = new Once();
   description.nodes.forEach((name, node) => {
     const place = places[node];
     if (!place) return;
     const station = stations.get(node);
+    const ends = description.flows[flow];
+    const isEnd = [ends?.source, ends?.sink].includes(node);
+    if (crowded && !once.isFirst(place.x, place.y, station?.access_point ?? false) && !isEnd) return;
     context.fillStyle = ink.paper;
     context.strokeStyle = ink.ink;
     context.lineWidth = 1.5;
@@ -198,9 +203,7 @@ export function drawNodes(context: CanvasRenderingContext2D, width: number, { de
     else context.arc(place.x, place.y, size, 0, 2 * Math.PI);
     context.fill();
     context.stroke();
-    const ends = description.flows[flow];
-    if (crowded && width < 700 && !alone[node]) return;
-    const isNamed = !crowded || [ends?.source, ends?.sink].includes(node) || alone[node];
+    const isNamed = !crowded || (isEnd && width >= 700) || isAlone(places, place);
     if (!isNamed) return;
     context.fillStyle = ink.muted;
     context.font = "12px system-ui, sans-serif";
@@ -456,10 +459,60 @@ export function drawCells(context: CanvasRenderingContext2D, { description, layo
   context.restore();
 }
 
+/** Nodes by the squares of the picture in which they stand: what is near is found without a look at all of them. */
+class Squares {
+  private readonly squares = new Map<string, Place[]>();
+  private readonly columns = new Map<number, Place[]>();
+
+  constructor(places: Place[]) {
+    for (const place of places) {
+      const [column, row] = [Math.floor(place.x / NEAR), Math.floor(place.y / NEAR)];
+      this.columns.set(column, this.columns.get(column) ?? []);
+      this.columns.get(column)?.push(place);
+      this.squares.set(`${column} ${row}`, this.squares.get(`${column} ${row}`) ?? []);
+      this.squares.get(`${column} ${row}`)?.push(place);
+    }
+  }
+
+  /** Whether more of those around a place are meant than `most`. Those in its own square come first: in a crowd they are
+   * the answer. */
+  hasMore({ x, y }: Place, most: number, isMeant: (other: Place) => boolean, isWholeColumn = false): boolean {
+    const [column, row] = [Math.floor(x / NEAR), Math.floor(y / NEAR)];
+    const around = [0, -1, 1];
+    let found = 0;
+    return around.some((right) =>
+      (isWholeColumn ? [this.columns.get(column + right)] : around.map((down) => this.squares.get(`${column + right} ${row + down}`))).some((square) =>
+        square?.some((other) => isMeant(other) && ++found > most)));
+  }
+}
+
+const known = new WeakMap<Place[], Squares>();
+
+function squaresOf(places: Place[]): Squares {
+  const squares = known.get(places) ?? new Squares(places);
+  known.set(places, squares);
+  return squares;
+}
+
 /** Whether no more than one other node stands near, and none above or below among more than one. */
-function isAlone(places: Place[], node: number): boolean {
-  const own = places[node];
-  if (!own) return false;
-  const near = places.filter((place) => Math.hypot(place.x - own.x, place.y - own.y) < NEAR).length;
-  return near <= 2 && places.filter((place) => Math.abs(place.x - own.x) < 2).length <= 2;
+function isAlone(places: Place[], own: Place): boolean {
+  const squares = squaresOf(places);
+  return !squares.hasMore(own, 2, ({ x }) => Math.abs(x - own.x) < 2, true) && !squares.hasMore(own, 2, ({ x, y }) => Math.hypot(x - own.x, y - own.y) < NEAR);
+}
+
+/** Whether another node but these stands so close above or below a place, at most `NEAR`. */
+export function isBesideOthers(places: Place[], own: Place, ends: Place[], above: number): boolean {
+  return squaresOf(places).hasMore(own, 0, (other) => !ends.includes(other) && Math.abs(other.x - own.x) < 2 && Math.abs(other.y - own.y) < above);
+}
+
+/** Tells what would be drawn over its like, at the same px: in a crowd that is most. */
+export class Once {
+  private readonly drawn = new Set<string>();
+
+  isFirst(...of: (number | boolean)[]): boolean {
+    const key = of.map(Number).map(Math.round).join();
+    if (this.drawn.has(key)) return false;
+    this.drawn.add(key);
+    return true;
+  }
 }
