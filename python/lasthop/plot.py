@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lasthop.drawing import (
     COLOURS,
@@ -191,8 +191,8 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
-        *_datagram_panels(run, picked, chosen, rate_bin_s),
-        *_viewer_panels(run, picked, chosen, bin_s),
+        *_measured_panels(_datagram_measures(flows, run.duration_s, rate_bin_s), picked, chosen),
+        *_measured_panels(_viewer_measures(flows, run.duration_s, bin_s), picked, chosen),
         *_helper_panels(run, bin_s, rate_bin_s),
     ]
     return [panel for panel in panels if panel.is_measured]
@@ -356,7 +356,8 @@ def overlay_panels(tracks: Sequence[Track]) -> list[Panel]:
     if rate.levels:
         rate.title += "; dotted: what the law says"
         rtt.title += DOTTED_RTT
-    return [panel for panel in (cwnd, queue, rate, rtt) if panel.is_measured]
+    panels = [cwnd, queue, rate, rtt, *_laid_panels(tracks, chosen, duration_s, bin_s, rate_bin_s)]
+    return [panel for panel in panels if panel.is_measured]
 
 
 def pick_flows(flows: pl.DataFrame) -> dict[str, str]:
@@ -530,31 +531,40 @@ def _with_flows(
     return panel
 
 
-def _viewer_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin_s: float) -> list[Panel]:
-    """Panels of what viewers and listeners had over time, in runs whose flows are measured so."""
+class _Measure(NamedTuple):
+    """What is drawn over time of the flows that have it."""
+
+    title: str
+    unit: str
+    #: With a row for each flow and interval.
+    table: pl.DataFrame
+    column: str
+    bin_s: float
+    factor: float
+    #: A flow to which it never happens has nothing to show.
+    is_event: bool = False
+
+
+def _viewer_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[_Measure]:
+    """Return what viewers and listeners had over time, in runs whose flows are measured so."""
     from lasthop.extras import pl
 
-    series = run.series
     if "settled_packets" not in series.columns:
         # A run of an older version.
         return []
     interval_s = _interval_s(series)
-    share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, interval_s)
+    share_bin_s = whole_intervals(duration_s / SHARE_POINTS, interval_s)
     shares = _shares(series, "timely_packets", pl.col("settled_packets"), share_bin_s)
-    stalls = series.filter((pl.col("stall_s").max() > 0).over("flow"))
-    timely = Panel(f"packets in time, over {time_text(share_bin_s, 2)}", "%")
-    stall = Panel("stall time so far", "s")
+    title = f"packets in time, over {time_text(share_bin_s, 2)}"
     return [
-        _with_flows(timely, shares, "timely_packets", picked, chosen, share_bin_s, 100.0),
-        _with_flows(stall, stalls, "stall_s", picked, chosen, bin_s, 1.0),
-        *_video_panels(series, picked, chosen, whole_intervals(run.duration_s / RATE_POINTS, interval_s)),
+        _Measure(title, "%", shares, "timely_packets", share_bin_s, 100.0),
+        _Measure("stall time so far", "s", series, "stall_s", bin_s, 1.0, is_event=True),
+        *_video_measures(series, whole_intervals(duration_s / RATE_POINTS, interval_s)),
     ]
 
 
-def _video_panels(
-    series: pl.DataFrame, picked: dict[str, str], chosen: dict[str, int], bin_s: float
-) -> list[Panel]:
-    """Panels of video over time: of calls, films and players of segments."""
+def _video_measures(series: pl.DataFrame, bin_s: float) -> list[_Measure]:
+    """Return video over time: of calls, films and players of segments."""
     from lasthop.extras import pl
 
     if "video_buffer_s" not in series.columns:
@@ -563,15 +573,7 @@ def _video_panels(
     over = f"mean over {time_text(bin_s, 2)}"
     per_s = 1 / _interval_s(series)
     return [
-        _with_flows(
-            Panel(title, unit),
-            series.filter(pl.col(column).is_not_null()),
-            column,
-            picked,
-            chosen,
-            bin_s,
-            factor,
-        )
+        _Measure(title, unit, series.filter(pl.col(column).is_not_null()), column, bin_s, factor)
         for title, unit, column, factor in (
             (f"video rate, {over}", "Mbit/s", "video_rate_bit_s", 1e-6),
             (f"frames shown, {over}", "per s", "shown_frames", per_s),
@@ -596,25 +598,62 @@ def _shares(series: pl.DataFrame, part: str, whole: pl.Expr, bin_s: float) -> pl
     )
 
 
-def _datagram_panels(run: Run, picked: dict[str, str], chosen: dict[str, int], bin_s: float) -> list[Panel]:
-    """Panels of flows that have neither a window nor an RTT: how long packets take, and how many are lost."""
+def _datagram_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[_Measure]:
+    """Return, of flows that have neither a window nor an RTT, how long packets take and how many are lost."""
     from lasthop.extras import pl
 
-    series = run.series
     if "delay_s" not in series.columns:
         # A run of an older version.
         return []
     is_bare = (pl.col("cwnd_segments").is_null() & pl.col("rtt_s").is_null()).all().over("flow")
     bare = series.filter(is_bare)
-    share_bin_s = whole_intervals(run.duration_s / SHARE_POINTS, _interval_s(series))
+    share_bin_s = whole_intervals(duration_s / SHARE_POINTS, _interval_s(series))
     shares = _shares(bare, "lost_packets", pl.col("lost_packets") + pl.col("arrived_packets"), share_bin_s)
-    losing = shares.filter((pl.col("lost_packets").max() > 0).over("flow"))
-    delay = Panel("one-way delay of datagrams", "ms")
-    loss = Panel(f"datagrams lost on the way, over {time_text(share_bin_s, 2)}", "%")
+    lost = f"datagrams lost on the way, over {time_text(share_bin_s, 2)}"
     return [
-        _with_flows(delay, bare, "delay_s", picked, chosen, bin_s, 1e3),
-        _with_flows(loss, losing, "lost_packets", picked, chosen, share_bin_s, 100.0),
+        _Measure("one-way delay of datagrams", "ms", bare, "delay_s", bin_s, 1e3),
+        _Measure(lost, "%", shares, "lost_packets", share_bin_s, 100.0, is_event=True),
     ]
+
+
+def _measured_panels(
+    measures: Iterable[_Measure], picked: dict[str, str], chosen: dict[str, int]
+) -> list[Panel]:
+    """Draw panels of a run, with a line for each flow that has something to show."""
+    from lasthop.extras import pl
+
+    panels = []
+    for title, unit, table, column, bin_s, factor, is_event in measures:
+        shown = table.filter((pl.col(column).max() > 0).over("flow")) if is_event else table
+        panels.append(_with_flows(Panel(title, unit), shown, column, picked, chosen, bin_s, factor))
+    return panels
+
+
+def _laid_panels(
+    tracks: Sequence[Track], chosen: dict[str, int], duration_s: float, bin_s: float, rate_bin_s: float
+) -> list[Panel]:
+    """Draw panels of several runs, with a line for each: the mean over its flows that are measured so."""
+    from lasthop.extras import pl
+
+    panels: dict[str, Panel] = {}
+    happened = set()
+    for track in tracks:
+        if "flow" not in track.flows.columns:
+            # Of a tool that measures no single flows.
+            continue
+        for title, unit, table, column, width_s, factor, is_event in (
+            *_datagram_measures(track.flows, duration_s, rate_bin_s),
+            *_viewer_measures(track.flows, duration_s, bin_s),
+        ):
+            value = (pl.col(column) * factor).alias("value")
+            named = table.select("time_s", pl.lit("").alias("line"), value).drop_nulls()
+            if named.is_empty():
+                continue
+            line = _line(track.label, _thinned(named, "line", width_s), chosen[track.sender])
+            panels.setdefault(title, Panel(title, unit)).lines.append(line)
+            if not is_event or any(line.y):
+                happened.add(title)
+    return [panel for title, panel in panels.items() if title in happened]
 
 
 def _queue_panel(run: Run, series: pl.DataFrame, bin_s: float, limits: dict[str, int]) -> Panel:

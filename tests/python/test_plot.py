@@ -461,6 +461,30 @@ def test_what_viewers_have_is_drawn_over_time() -> None:
     assert max(shares) <= 100.0
 
 
+def test_viewers_and_datagrams_are_laid_over_each_other() -> None:
+    """An overlay has the panels of a run, with means of flows; what never happens is not drawn."""
+    video = lh.Scenario.load("scenarios/video.toml").replace({"duration": "20 s", "flows.0.count": 3})
+    compared = lh.compare(video, ["reno", "vegas"], seeds=[1, 2], series=True)
+    by_title = {panel.title: panel for panel in plot.overlay_panels(plot.tracks_of(compared))}
+    alone = {panel.title.split(",")[0] for panel in plot.run_panels(lh.run(video, seed=1, series=True))}
+    assert {title.split(",")[0] for title in by_title} >= alone - {"queue"}
+    assert all([line.name for line in panel.lines] == ["reno", "vegas"] for panel in by_title.values())
+    stall = by_title["stall time so far"]
+    for line in stall.lines:
+        ends = [
+            run.flows["stall_s"].mean()
+            for run in (lh.run(video.replace({"flows.0.transport": line.name}), seed=seed) for seed in (1, 2))
+        ]
+        assert line.y[-1] == pytest.approx(sum(map(float, map(str, ends))) / 2, abs=0.3), line.name
+    hidden = lh.Scenario.load("scenarios/hidden-terminals.toml").replace({"duration": "10 s"})
+    runs = [lh.run(hidden, seed=seed, series=True) for seed in (1, 2)]
+    panels = plot.overlay_panels([plot.track_of(run, f"seed {run.seed}") for run in runs])
+    titles = [panel.title.split(",")[0] for panel in panels]
+    assert "one-way delay of datagrams" in titles
+    assert "datagrams lost on the way" in titles
+    assert not [title for title in titles if "stall" in title or "cwnd" in title or "RTT" in title]
+
+
 def test_datagrams_have_delay_and_losses() -> None:
     """The series add up to the results, and TCP has no such panels."""
     hidden = lh.Scenario.load("scenarios/hidden-terminals.toml").replace({"warmup": "0 s"})
