@@ -443,6 +443,62 @@ time.sleep(0.5)
 """
 
 
+#: Sends single datagrams with each ECN field, then as many with ECT(1) as with ECT(0) at once.
+MARKED = """
+import socket, time
+talk = socket.socket(type=socket.SOCK_DGRAM)
+talk.bind(("", 9000))
+_, asked = talk.recvfrom(100)
+def send(ecn, size):
+    talk.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ecn)
+    talk.sendto(bytes([ecn]) + bytes(size), asked)
+for ecn in range(4):
+    send(ecn, 10)
+    time.sleep(0.05)
+for ecn in [1, 2] * 20:
+    send(ecn, 1000)
+time.sleep(2)
+"""
+#: Counts what has come, by what was sent and what it is now.
+COUNTED = """
+import socket
+talk = socket.socket(type=socket.SOCK_DGRAM)
+talk.setsockopt(socket.IPPROTO_IP, 13, 1)  # IP_RECVTOS
+talk.settimeout(1)
+seen = {}
+for _ in range(44):
+    talk.sendto(b"?", ("server", 9000)) if not seen else None
+    try:
+        data, said, _, _ = talk.recvmsg(2000, 100)
+    except TimeoutError:
+        if seen:
+            break
+        continue
+    pair = f"{data[0]}{said[0][2][0] & 3}"
+    seen.setdefault(pair, [0, 0])[len(data) > 100] += 1
+print(__import__("json").dumps(seen))
+"""
+
+
+@needs_kernel
+def test_ecn_fields_pass_and_dualpi2_marks_them(tmp_path: Path) -> None:
+    """ECT(1) is marked where it waits, most of ECT(0) not yet; no code point becomes another."""
+    tell, ask = tmp_path / "tell.py", tmp_path / "ask.py"
+    tell.write_text(MARKED, encoding="utf-8")
+    ask.write_text(COUNTED, encoding="utf-8")
+    file = scenario_file(tmp_path, path("5 Mbit/s", duration="20 s", queue={"kind": "dual-pi2"}))
+    done = run_command(file, "--beside", f"server={sys.executable} {tell}", "--", sys.executable, ask)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[0])
+    assert {pair for pair, (single, _) in seen.items() if single} == {"00", "11", "22", "33"}
+    burst = {pair: many for pair, (_, many) in seen.items() if many}
+    assert set(burst) <= {"11", "13", "22", "23"}
+    # A busy machine sends them less closely.
+    assert burst["13"] >= 5
+    assert burst["22"] >= 15
+    assert sum(burst.values()) == 40
+
+
 def within(*words: object, to: Path) -> list[str]:
     """Return a run as the program of another."""
     inner = [sys.executable, "-m", "lasthop", "emulate", "--budget", "20", "--json", to, *words]
