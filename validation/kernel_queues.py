@@ -93,6 +93,29 @@ CLASSES = (
     Sender(6_000_000, dscp=8, start_s=0.213),
     Sender(3_000_000, dscp=46, start_s=0.221, bytes=500),
 )
+PIE, FQ_PIE = {"kind": "pie"}, {"kind": "fq-pie"}
+AS_PIE = BELOW.format("pie limit 1000")
+#: Linux has a second way to tell the delay, that of RFC 8033 section 4.2: the queue's length by its rate.
+ESTIMATED = f"{AS_PIE} dq_rate_estimator"
+#: `tc` derives the weight of a sample from `min` and `burst`, here 2^-7, and makes the slope a power of two,
+#: as 0.125 over 2^15 bytes is.
+THRESHOLDS = (15_000, 15_000 + (1 << 15))
+RED = {
+    "kind": "red",
+    "limit": "1000 packets",
+    "measure": "bytes",
+    "mean_packet": "1000 B",
+    "min_th": f"{THRESHOLDS[0]} B",
+    "max_th": f"{THRESHOLDS[1]} B",
+    "w_q": 1 / 128,
+    "max_p": 0.125,
+    "gentle": False,
+    "wait": False,
+}
+AS_RED = BELOW.format(
+    f"red limit 1000000 min {THRESHOLDS[0]} max {THRESHOLDS[1]} avpkt 1000 burst 57 probability 0.125 "
+    f"bandwidth {RATE}bit"
+)
 CASES = (
     Case("cake, 1 flow", CAKE, AS_CAKE, growing(1, 1.2)),
     Case("cake, 5 flows", CAKE, AS_CAKE, growing(5, 1.2)),
@@ -138,6 +161,17 @@ CASES = (
         BELOW.format("fq_codel"),
         SPARSE,
     ),
+    Case("pie, 1 flow", PIE, AS_PIE, growing(1, 1.2)),
+    Case("pie, 1 flow, rate estimated", PIE, ESTIMATED, growing(1, 1.2)),
+    Case("pie, 5 flows", PIE, AS_PIE, growing(5, 1.2)),
+    Case("pie, 5 flows, rate estimated", PIE, ESTIMATED, growing(5, 1.2)),
+    Case("pie, 5 flows, twice the rate", PIE, AS_PIE, growing(5, 2)),
+    Case("fq-pie, 5 flows", FQ_PIE, BELOW.format("fq_pie"), growing(5, 1.2)),
+    Case("fq-pie, 2 flows and a sparse one", FQ_PIE, BELOW.format("fq_pie"), SPARSE),
+    Case("red, 1 flow, a little too fast", RED, AS_RED, growing(1, 1.05)),
+    Case("red, 5 flows, a little too fast", RED, AS_RED, growing(5, 1.05)),
+    Case("red, 5 flows", RED, AS_RED, growing(5, 1.2)),
+    Case("red, 5 flows, adaptive", RED | {"adaptive": True}, f"{AS_RED} adaptive", growing(5, 1.2)),
 )
 
 
