@@ -610,6 +610,12 @@ test("datagrams have their delay and their losses over time", async () => {
     assert.ok(Math.abs((await mean("loss")) / share - 1) < 0.1, `${await mean("loss")} % shown, ${share} % lost`);
     assert.ok(Math.abs((await mean("delay")) / (1000 * west.delay_mean_s) - 1) < 0.15, `${await mean("delay")} ms shown, ${west.delay_mean_s} s`);
   });
+  // Losses on the way do nothing to a congestion window where there is none.
+  const sets = ["flows.0.transport=udp", 'flows.0.traffic={ kind = "cbr", rate = "100 kbit/s", packet = "500 B" }', "channel.handoff.count=0", "duration=10 s"];
+  await play(`#scenario=lossy-last-hop&senders=as written&seeds=1&${sets.map((one) => `set=${encodeURIComponent(one)}`).join("&")}`, {}, async (page) => {
+    const look = await page.textContent(".look");
+    assert.ok(/packets are lost/.test(look) && !/window/.test(look), look);
+  });
 });
 
 test("names of lines stay within the figure, and differ", async () => {

@@ -77,7 +77,7 @@ export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: 
   if (down > 0) return { text: `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`, panels: [] };
   if (moves > 0) return { text: `${of} Look at the shaded times: the path changes ${times(moves)}.`, panels: [] };
   if (again > 0.02) return { text: `${of} Look at the air: ${percent(again)} of the transmissions on radio links are repetitions.`, panels: ["collisions", "air", "airtime"] };
-  if (lost > 0 && queued < lost / 2 && totals["timeouts"] !== undefined) return { text: `${of} Look at what each of those losses does to the congestion window.`, panels: ["cwnd"] };
+  if (lost > 0 && queued < lost / 2 && checked.description.flows.some((flow) => flow.windowed)) return { text: `${of} Look at what each of those losses does to the congestion window.`, panels: ["cwnd"] };
   const queue = ofQueue(summary, checked);
   return { text: [of, queue].filter(Boolean).join(" "), panels: queue ? ["queue"] : [] };
 }
