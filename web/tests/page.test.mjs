@@ -409,6 +409,10 @@ test("a panel is there for what was measured: datagrams have no window and no RT
   await shown(11);
   assert.deepEqual(await titles(), [...first, ...rest]);
   assert.equal(await page.getByLabel("Window and RTT of").count(), 0);
+  // No sender sends again, and no timer expires: there is no such figure, where "0 ± 0 %" would be.
+  await done(page);
+  const measures = await page.$$eval(".figures th[scope=row]", (heads) => heads.map((head) => head.textContent));
+  assert.ok(measures.length > 3 && !measures.some((name) => /retransmissions per packet|timeouts|RTT/.test(name) && !/by links/.test(name)), measures.join());
   // Each flow of datagrams can be looked at.
   const own = () => page.textContent(".chart[data-panel=flow-rate] .title");
   const before = await own();

@@ -121,7 +121,7 @@ fn split_of(
         transport: transport.to_owned(),
         packets_sent: part.packets_sent,
         packets_lost: part.packets_lost.values().sum(),
-        retransmitted_packets: part.retransmitted_packets,
+        retransmitted_packets: part.retransmitted_packets.unwrap_or(0),
         timeouts: report.timeouts,
         rtt_mean_s: part.rtt_mean_s,
         accepted_bit_s,

@@ -226,7 +226,7 @@ fn tell(rows: &[Row], (plan, world): (&mut Plan, &mut World), passage: &Passage,
 
 /// What the ends of a connection show of themselves.
 fn add_ends(flow: &mut FlowSummary, direction: &crate::passage::Direction) {
-    flow.retransmitted_packets = direction.retransmitted;
+    flow.retransmitted_packets = Some(direction.retransmitted);
     let rtt = direction.rtt.percentiles_seconds(&[50.0, 95.0, 99.0]);
     flow.rtt_mean_s = direction.rtt.mean_seconds();
     (flow.rtt_p50_s, flow.rtt_p95_s, flow.rtt_p99_s) = (rtt[0], rtt[1], rtt[2]);

@@ -159,14 +159,15 @@ columns! {
             .says("has a p99 page time {} longer", "has a p99 page time {} shorter")
             .times("has a p99 page time {} times as long");
         /// data packets sent again; transports are compared by the share of these, because the count grows
-        /// with the load
-        retransmitted_packets: u64 = About::new("packets", "retransmissions").shown("retransmitted");
+        /// with the load; null where no sender sends again, as with datagrams
+        retransmitted_packets: Option<u64> = About::new("packets", "retransmissions").shown("retransmitted");
         /// data packets sent again over data packets sent
         retransmitted_share: Option<f64> = About::share("retransmissions per packet")
             .lower().compared().says("retransmits {} more per packet", "retransmits {} less per packet")
             .times("retransmits {} times as much per packet");
-        /// expiries of the retransmission timer; transports are compared by those per packet
-        timeouts: u64 = About::new("", "timeouts").shown("timeouts");
+        /// expiries of the retransmission timer; transports are compared by those per packet; null where no sender
+        /// has one
+        timeouts: Option<u64> = About::new("", "timeouts").shown("timeouts");
         /// expiries of the retransmission timer over data packets sent
         timeout_share: Option<f64> = About::share("timeouts per packet")
             .lower().compared().says("has {} more timeouts per packet", "has {} fewer timeouts per packet")
@@ -243,17 +244,19 @@ columns! {
         packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").sum();
         /// packets from receiver to sender that were lost
         acks_lost: Causes = About::new("packets", "ACKs lost").called("lost_{}_acks").sum();
-        /// data packets sent again
-        retransmitted_packets: u64 = About::new("packets", "retransmissions").sum().shown("retransmitted");
+        /// data packets sent again; null for a sender that never does, as of datagrams
+        retransmitted_packets: Option<u64> =
+            About::new("packets", "retransmissions").sum().shown("retransmitted");
         /// expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the
-        /// rate or began a blackout
-        timeouts: u64 = About::new("", "timeouts").sum().shown("timeouts");
-        /// recovery episodes that duplicate ACKs or SACK began
-        fast_recoveries: u64 = About::new("", "fast recoveries").sum();
+        /// rate or began a blackout; null for datagrams, and for stacks of others, which do not tell
+        timeouts: Option<u64> = About::new("", "timeouts").sum().shown("timeouts");
+        /// recovery episodes that duplicate ACKs or SACK began; null for senders that have none
+        fast_recoveries: Option<u64> = About::new("", "fast recoveries").sum();
         /// What losses were taken for, if the sender tells them apart.
         loss_verdicts: Option<LossVerdicts> = About::group("{}", "{}");
-        /// reductions of the window that were undone, because nothing had been lost (F-RTO, Eifel, DSACK)
-        undone_reductions: u64 = About::new("", "undone reductions").sum();
+        /// reductions of the window that were undone, because nothing had been lost (F-RTO, Eifel, DSACK); null for
+        /// all but TCP
+        undone_reductions: Option<u64> = About::new("", "undone reductions").sum();
         /// only with `reader`: times that the receiver closed its window
         #[serde(skip_serializing_if = "Option::is_none")]
         zero_windows: Option<u64> = About::new("", "zero windows").sum().rare();
@@ -821,10 +824,11 @@ impl Totals {
     /// Fills in retransmissions and timeouts of the flows, and their shares of what was sent.
     pub fn count_repeats(&mut self, flows: &[FlowSummary]) {
         let sent: u64 = flows.iter().map(|flow| flow.packets_sent).sum();
-        self.retransmitted_packets = flows.iter().map(|flow| flow.retransmitted_packets).sum();
-        self.retransmitted_share = share(self.retransmitted_packets, sent);
-        self.timeouts = flows.iter().map(|flow| flow.timeouts).sum();
-        self.timeout_share = share(self.timeouts, sent);
+        let total = |of: fn(&FlowSummary) -> Option<u64>| flows.iter().map(of).reduce(sum_of).flatten();
+        self.retransmitted_packets = total(|flow| flow.retransmitted_packets);
+        self.retransmitted_share = self.retransmitted_packets.and_then(|count| share(count, sent));
+        self.timeouts = total(|flow| flow.timeouts);
+        self.timeout_share = self.timeouts.and_then(|count| share(count, sent));
     }
 }
 
@@ -850,6 +854,7 @@ impl FlowSummary {
         let rtt = report.rtt.map_or_else(|| vec![None; 3], |samples| samples.percentiles_seconds(&percents));
         let slow_reader = matches!(&flow.transport, Transport::Tcp(config) if config.reader.is_some());
         let completed = report.completed.filter(|_| flow.traffic.offered().is_bounded());
+        let can = Ability::of(&flow.transport);
         FlowSummary {
             name: flow.name.clone(),
             transport: transport_of(flow),
@@ -860,11 +865,11 @@ impl FlowSummary {
             acks_sent: stats.acks_sent,
             packets_lost: Causes(stats.lost),
             acks_lost: Causes(stats.acks_lost),
-            retransmitted_packets: report.retransmitted,
-            timeouts: report.timeouts,
-            fast_recoveries: report.fast_recoveries,
+            retransmitted_packets: can.send_again.then_some(report.retransmitted),
+            timeouts: can.time_out.then_some(report.timeouts),
+            fast_recoveries: can.recover.then_some(report.fast_recoveries),
             loss_verdicts: None,
-            undone_reductions: report.undone_reductions,
+            undone_reductions: can.undo.then_some(report.undone_reductions),
             zero_windows: slow_reader.then_some(report.zero_windows),
             zero_window_s: slow_reader.then(|| report.zero_window_time.seconds()),
             rtt_mean_s: report.rtt.and_then(lasthop_net::measure::Durations::mean_seconds),
@@ -898,6 +903,26 @@ impl FlowSummary {
     }
 }
 
+/// What a sender can do, and tells of: the count of anything else is no zero, but absent.
+struct Ability {
+    send_again: bool,
+    time_out: bool,
+    recover: bool,
+    undo: bool,
+}
+
+impl Ability {
+    fn of(transport: &Transport) -> Ability {
+        let [send_again, time_out, recover, undo] = match transport {
+            Transport::Tcp(_) => [true; 4],
+            Transport::Rate(config) => [config.sends_again(), true, false, false],
+            Transport::Outside(_) => [true, false, true, false],
+            Transport::Udp(_) => [false; 4],
+        };
+        Ability { send_again, time_out, recover, undo }
+    }
+}
+
 /// What the transport of a flow is called.
 fn transport_of(flow: &FlowPlan) -> String {
     match &flow.transport {
@@ -917,6 +942,7 @@ impl FlowSummary {
             class.rtt.percentiles.map(|mean| mean.value()),
             class.delay.percentiles.map(|mean| mean.value()),
         );
+        let can = Ability::of(&flow.transport);
         FlowSummary {
             name: flow.name.clone(),
             transport: transport_of(flow),
@@ -927,11 +953,11 @@ impl FlowSummary {
             acks_sent: class.acks_sent,
             packets_lost: Causes(class.lost),
             acks_lost: Causes(class.acks_lost),
-            retransmitted_packets: class.retransmitted,
-            timeouts: class.timeouts,
-            fast_recoveries: class.fast_recoveries,
+            retransmitted_packets: can.send_again.then_some(class.retransmitted),
+            timeouts: can.time_out.then_some(class.timeouts),
+            fast_recoveries: can.recover.then_some(class.fast_recoveries),
             loss_verdicts: class.verdicts.as_ref().map(LossVerdicts::new),
-            undone_reductions: class.undone_reductions,
+            undone_reductions: can.undo.then_some(class.undone_reductions),
             zero_windows: slow_reader.then_some(class.zero_windows),
             zero_window_s: slow_reader.then(|| Span(class.zero_window_time).seconds()),
             rtt_mean_s: class.rtt.mean.value(),
@@ -1046,10 +1072,10 @@ impl FlowSummary {
                 self.acks_sent += row.acks_sent;
                 self.packets_lost += row.packets_lost;
                 self.acks_lost += row.acks_lost;
-                self.retransmitted_packets += row.retransmitted_packets;
-                self.timeouts += row.timeouts;
-                self.fast_recoveries += row.fast_recoveries;
-                self.undone_reductions += row.undone_reductions;
+                self.retransmitted_packets = sum_of(self.retransmitted_packets, row.retransmitted_packets);
+                self.timeouts = sum_of(self.timeouts, row.timeouts);
+                self.fast_recoveries = sum_of(self.fast_recoveries, row.fast_recoveries);
+                self.undone_reductions = sum_of(self.undone_reductions, row.undone_reductions);
                 self.start_s = [self.start_s, row.start_s].into_iter().flatten().reduce(f64::min);
             }
         }
@@ -1131,6 +1157,11 @@ fn mean(flows: &[FlowSummary], metric: impl Fn(&RealtimeSummary) -> Option<f64>)
 /// What is counted over what there is; `None` of nothing.
 fn share(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
+}
+
+/// The sum of two counts; none if neither is known.
+fn sum_of(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).reduce(|one, other| one + other)
 }
 
 /// A station has one queue for all of its links: the row of the first tells of it, those of the others of none.

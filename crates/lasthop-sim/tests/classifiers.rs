@@ -118,13 +118,13 @@ fn matrix_of(run: &Run) -> [[u64; 2]; 3] {
             sum[0] += row.congestion;
             sum[1] += row.wireless;
         }
-        let answers = flow.timeouts + flow.fast_recoveries;
+        let answers = flow.timeouts.unwrap() + flow.fast_recoveries.unwrap();
         let verdicts: u64 =
             [congestion, wireless, nothing].iter().map(|row| row.congestion + row.wireless).sum();
         // Veno's law says nothing of timeouts, and a probing cycle that the ACKs of everything end has no verdict.
         let silent = match flow.transport.as_str() {
-            "veno" | "venoplus" => flow.timeouts..=flow.timeouts,
-            "probing" => 0..=flow.timeouts,
+            "veno" | "venoplus" => flow.timeouts.unwrap()..=flow.timeouts.unwrap(),
+            "probing" => 0..=flow.timeouts.unwrap(),
             _ => 0..=0,
         };
         assert!(silent.contains(&(answers - verdicts)), "every answer is judged once: {flow:?}");
@@ -351,7 +351,7 @@ fn over_handoffs(transport: &str, flows: u32, queue: u32, policy: &str) -> (f64,
     let runs = (1..=3).map(|seed| run_text(&text, seed, SUMMARY).summary);
     let figures: Vec<(f64, u64)> = runs
         .map(|run| {
-            let repeated = run.flows.iter().map(|flow| flow.retransmitted_packets).sum();
+            let repeated = run.flows.iter().map(|flow| flow.retransmitted_packets.unwrap()).sum();
             (run.totals.goodput_bit_s, repeated)
         })
         .collect();
@@ -417,7 +417,7 @@ fn tcp_real_forgets_the_rate_at_a_timeout() {
              [[flows]]\ntransport = {transport}\n"
         );
         let run = run_text(&text, 1, SUMMARY).summary;
-        (run.totals.goodput_bit_s / 5e7, run.flows[0].retransmitted_packets)
+        (run.totals.goodput_bit_s / 5e7, run.flows[0].retransmitted_packets.unwrap())
     };
     let (forgotten, _) = first_minute("{ cc = \"tcp-real\", recovery = \"sack\" }");
     assert!(forgotten > 0.85, "{forgotten}");
@@ -450,7 +450,7 @@ fn yardsticks_of_rules() {
     let [oracle, congestion, wireless] = ["oracle", "congestion", "wireless"].map(of);
     let repaired = |run: &Run| {
         let [[right, wrong], [false_alarm, error], _] = matrix_of(run);
-        (right, wrong, false_alarm.saturating_sub(run.summary.flows[0].timeouts), error)
+        (right, wrong, false_alarm.saturating_sub(run.summary.flows[0].timeouts.unwrap()), error)
     };
     let (_, wrong, false_alarm, error) = repaired(&oracle);
     assert!((wrong, false_alarm) == (0, 0) && error > 50, "{:?}", matrix_of(&oracle));

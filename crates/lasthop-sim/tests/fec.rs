@@ -112,7 +112,7 @@ fn order_spares_repetitions() {
         run(&hop(&(error(p) + &fec), file))
     };
     let (mixed, sorted) = (over(0.02, "out-of-order"), over(0.02, "in-order"));
-    let repeated = |run: &Run| run.summary.flows[0].retransmitted_packets;
+    let repeated = |run: &Run| run.summary.flows[0].retransmitted_packets.unwrap();
     assert_eq!(sorted.summary.flows[0].bytes_delivered, 10_000_000);
     assert!(repeated(&sorted) * 2 < repeated(&mixed), "{} {}", repeated(&sorted), repeated(&mixed));
     assert!(sorted.summary.flows[0].completion_s < mixed.summary.flows[0].completion_s);

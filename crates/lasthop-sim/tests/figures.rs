@@ -54,7 +54,33 @@ fn counts_of_the_totals_share_the_window_of_the_flows() {
         assert_eq!(totals.packets_carried_over > 0, warmup != "0 s");
     }
     let late = dumbbell("5 s", BBR).summary.totals;
-    assert_eq!((late.packets_lost.values().sum::<u64>(), late.retransmitted_packets), (0, 0));
+    assert_eq!((late.packets_lost.values().sum::<u64>(), late.retransmitted_packets.unwrap()), (0, 0));
+}
+
+/// A sender that never sends again has no count of repetitions, and no zero: neither a row nor a total of such rows.
+#[test]
+fn what_cannot_happen_is_not_counted() {
+    let counts = |flows: &str| {
+        let summary = dumbbell("2 s", flows).summary;
+        let rows = summary.flows.iter().map(|row| {
+            let counts =
+                [row.retransmitted_packets, row.timeouts, row.fast_recoveries, row.undone_reductions];
+            counts.map(|count| count.is_some())
+        });
+        let totals = &summary.totals;
+        assert_eq!(totals.retransmitted_share.is_some(), totals.retransmitted_packets.is_some());
+        assert_eq!(totals.timeout_share.is_some(), totals.timeouts.is_some());
+        (
+            rows.collect::<Vec<_>>(),
+            [totals.retransmitted_packets, totals.timeouts].map(|total| total.is_some()),
+        )
+    };
+    let tfrc = CUBIC.replace("cubic", "tfrc");
+    let wtcp = CUBIC.replace("cubic", "wtcp-rate");
+    assert_eq!(counts(CALL), (vec![[false; 4]], [false, false]));
+    assert_eq!(counts(&tfrc), (vec![[false, true, false, false]], [false, true]));
+    assert_eq!(counts(&wtcp), (vec![[true, true, false, false]], [true, true]));
+    assert_eq!(counts(&format!("{CALL}\n{CUBIC}")), (vec![[false; 4], [true; 4]], [true, true]));
 }
 
 /// Jain's index is one of flows that could share alike.

@@ -101,7 +101,7 @@ fn wsc_and_the_reports_of_the_link() {
         runs.map(|run| {
             let radios = run.summary.links.iter().filter_map(|link| link.radio.as_ref());
             assert!(radios.map(|radio| radio.retries).max() > Some(100));
-            run.summary.flows[0].timeouts
+            run.summary.flows[0].timeouts.unwrap()
         })
         .sum()
     };

@@ -87,7 +87,7 @@ fn repetitions_come_as_often_as_both_ways_let_them() {
         is_share(found.repeated_packets, settled, 1.0 - (1.0 - one).powi(rounds));
         assert!(found.missing_packets - settled < 30 && found.overtaken_packets == 0, "{found:?}");
         // What is repeated is as often lost, and each of these has two bytes more than 1040.
-        let repeats = run.summary.flows[0].retransmitted_packets as f64;
+        let repeats = run.summary.flows[0].retransmitted_packets.unwrap() as f64;
         let overhead = repeats * 1042.0 / (repeats * 1042.0 + 15_000.0 * 1040.0);
         assert!((found.overhead_share.unwrap() - overhead).abs() < 1e-3, "{found:?}");
     }

@@ -119,7 +119,9 @@ fn what_is_lost_may_be_sent_again() {
     assert!(bare.key_frames > 40 && repaired.key_frames < 6, "{bare:?} {repaired:?}");
     assert!(repaired.frames_lost_share < Some(0.01) && bare.frames_lost_share > Some(0.1), "{repaired:?}");
     let flow = &with.summary.flows[0];
-    assert!(flow.retransmitted_packets > 50 && without.summary.flows[0].retransmitted_packets == 0);
+    assert!(
+        flow.retransmitted_packets.unwrap() > 50 && without.summary.flows[0].retransmitted_packets.is_none()
+    );
     assert!(flow.goodput_bit_s <= repaired.rate_bit_s * 1.01, "{flow:?}");
 }
 
@@ -135,7 +137,7 @@ fn what_is_under_way_at_the_end_is_not_lost() {
     let text = call(transport, lossy, &fixed, "").replace("60 s", "40 s").replace("50 ms", "100 ms");
     let run = run_both_ways(&text, 10);
     let opinion = seen(&run).opinion.unwrap();
-    assert!(run.summary.flows[0].retransmitted_packets > 10);
+    assert!(run.summary.flows[0].retransmitted_packets.unwrap() > 10);
     assert!((opinion - 3.80).abs() < 0.05, "{opinion}");
 }
 

@@ -59,9 +59,9 @@ fn six_seeds(scenario: &Scenario) -> Sums {
     let mut sums = Sums::default();
     for seed in 1..=6 {
         let flow = &execute(scenario, seed).summary.flows[0];
-        sums.recoveries += flow.fast_recoveries;
-        sums.timeouts += flow.timeouts;
-        sums.retransmitted += flow.retransmitted_packets;
+        sums.recoveries += flow.fast_recoveries.unwrap();
+        sums.timeouts += flow.timeouts.unwrap();
+        sums.retransmitted += flow.retransmitted_packets.unwrap();
         sums.goodput += flow.goodput_bit_s / 6.0;
     }
     sums
@@ -175,7 +175,7 @@ fn a_loss_before_the_link_needs_no_timer() {
             "#
         );
         let flow = execute(&parse(&text), 1).summary.flows.remove(0);
-        (flow.goodput_bit_s, flow.timeouts)
+        (flow.goodput_bit_s, flow.timeouts.unwrap())
     };
     let (goodput, timeouts) = lone(r#"{ preset = "wsc" }"#);
     assert_eq!((goodput, timeouts), lone(r#""newreno""#), "nothing is repeated, so nothing differs");

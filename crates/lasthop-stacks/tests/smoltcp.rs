@@ -37,7 +37,7 @@ fn a_clean_link_is_filled() {
         let rate = flow.goodput_bit_s;
         assert!(rate > 0.95 * CEILING && rate < 1.001 * CEILING, "{congestion}: {rate} bit/s");
         assert_eq!(flow.transport, format!("smoltcp:{congestion}"));
-        assert_eq!((flow.retransmitted_packets, flow.packets_lost.0.iter().sum::<u64>()), (0, 0));
+        assert_eq!((flow.retransmitted_packets.unwrap(), flow.packets_lost.0.iter().sum::<u64>()), (0, 0));
         // It tells no RTT, and one in two packets is acknowledged at least.
         assert_eq!(flow.rtt_mean_s, None);
         assert!(2 * flow.acks_sent >= flow.bytes_delivered / 1460, "{} ACKs", flow.acks_sent);
@@ -57,7 +57,11 @@ fn what_slow_start_loses_is_its_own() {
         assert!(first.goodput_bit_s < 0.95 * CEILING, "{congestion}: {} bit/s", first.goodput_bit_s);
         // What was lost was sent again, and more: it does not know what has arrived.
         let lost: u64 = first.packets_lost.0.iter().sum();
-        assert!(lost > 20 && first.retransmitted_packets >= lost, "{}", first.retransmitted_packets);
+        assert!(
+            lost > 20 && first.retransmitted_packets.unwrap() >= lost,
+            "{}",
+            first.retransmitted_packets.unwrap()
+        );
     }
 }
 

@@ -170,4 +170,10 @@ impl RateConfig {
     pub fn is_reliable(&self) -> bool {
         matches!(self.protocol, Protocol::Wtcp(_))
     }
+
+    /// Whether a packet may be sent twice: by a reliable protocol, and by those of media while it is still of use.
+    pub fn sends_again(&self) -> bool {
+        self.is_reliable()
+            || media::common(&self.protocol).is_some_and(|common| common.nack || common.resend_within_s > 0.0)
+    }
 }

@@ -123,7 +123,7 @@ fn figures(case: &Case, transport: &str, seed: u64) -> Result<Figures, String> {
     Ok(Figures {
         goodput: goodput / 1e6,
         delay: flow.delay_mean_s.unwrap_or(f64::NAN) * 1e3,
-        repeated: flow.retransmitted_packets as f64 / flow.packets_sent as f64 * 100.0,
+        repeated: flow.retransmitted_packets.unwrap_or(0) as f64 / flow.packets_sent as f64 * 100.0,
     })
 }
 
