@@ -354,6 +354,30 @@ fn bystanders_wait_no_eifs_behind_what_they_have_not_noticed() {
     assert!(carried("preamble_detection = 4") > 1e6);
 }
 
+/// Two stations that hear each other and often begin in the same slot, at 10 and 15 m from the access point: by the
+/// squares of the distances the nearer is 3.5 dB stronger. With `capture = 3` it is read, unless its preamble has to
+/// stand out by 4 dB; then nothing is read of either, as with `capture = 10`.
+#[test]
+fn a_frame_whose_preamble_is_not_found_is_not_read() {
+    let run = |more: &str| {
+        let near =
+            "stations = [{ node = \"west\", position = [-10, 0] }, { node = \"east\", position = [15, 0] }]";
+        let far = "stations = [{ node = \"west\", position = [-100, 0] }, { node = \"east\", position = [100, 0] }]";
+        let keys = format!("edca = {{ best_effort = {{ cw_min = 1, cw_max = 1 }} }}\n{more}");
+        let text = hidden(&keys).replace(far, near).replace("sense_threshold = -64.38", "");
+        let run = run_text(&text, 1, SUMMARY);
+        (
+            run.summary.fingerprint,
+            run.summary.flows.iter().map(|flow| flow.bytes_delivered).collect::<Vec<_>>(),
+        )
+    };
+    let (captured, both) = (run("capture = 3"), run("capture = 10"));
+    assert!(captured.1[0] > 2 * both.1[0], "{captured:?} {both:?}");
+    let found = run("capture = 3\npreamble_detection = 4");
+    assert_eq!(found, run("capture = 10\npreamble_detection = 4"));
+    assert!(found.1[0] < captured.1[0] / 2, "{found:?} {captured:?}");
+}
+
 /// Opportunities of 2.08 ms in which aggregates leave some 100 us, too little for a CF-End: if they are reserved to
 /// their end, who has the air begins before all others, and keeps it. (ns-3.44: nothing of best effort, as here.)
 #[test]

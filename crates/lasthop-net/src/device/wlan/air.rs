@@ -206,9 +206,8 @@ impl Medium {
             if senses {
                 let interference = self.interference(index, from);
                 let disturbed = if lost || interference > 0.0 { Time::ZERO } else { NEVER };
-                let unnoticed = power < interference * plan.noticed;
-                let start = Lock::undisturbed(from, power, end);
-                let lock = Lock { interference, lost, unnoticed, disturbed, ..start };
+                let start = Lock { lost, disturbed, ..Lock::undisturbed(from, power, end) };
+                let lock = start.beside(interference, plan.noticed);
                 self.stations[index as usize].lock = Some(lock);
             }
             return;
@@ -216,9 +215,8 @@ impl Medium {
         let captures = plan.capture;
         if plan.message_in_message && power >= lock.power * captures {
             let interference = self.interference(index, from);
-            let disturbed = Time::ZERO;
-            self.stations[index as usize].lock =
-                Some(Lock { interference, disturbed, ..Lock::undisturbed(from, power, end) });
+            let start = Lock { disturbed: Time::ZERO, ..Lock::undisturbed(from, power, end) };
+            self.stations[index as usize].lock = Some(start.beside(interference, plan.noticed));
             return;
         }
         let wanted = lock.from;
@@ -228,8 +226,8 @@ impl Medium {
         };
         let begun = self.air[usize::from(wanted)].map_or(NEVER, |frame| frame.start + plan.flight);
         let Some(lock) = &mut self.stations[index as usize].lock else { return };
-        lock.unnoticed |= heard < begun + DETECTION && lock.power < present * plan.noticed;
-        lock.interference = lock.interference.max(present);
+        let noticed = if heard < begun + DETECTION { plan.noticed } else { 0.0 };
+        *lock = lock.beside(present, noticed);
         lock.quiet = if lock.disturbed == NEVER { end } else { lock.quiet.max(end) };
         lock.disturbed = lock.disturbed.min(heard);
         let survives = plan.noise.is_some() || lock.power >= present * captures;

@@ -122,6 +122,14 @@ impl Lock {
         let (interference, lost, unnoticed) = (0.0, false, false);
         Lock { from, power, interference, until, lost, unnoticed, disturbed: NEVER, quiet: NEVER }
     }
+
+    /// The same beside others of this power. While preambles are looked for, a frame that is not `noticed` times
+    /// stronger is not found, and so lost, whatever could have been read of it.
+    pub(super) fn beside(self, others: f64, noticed: f64) -> Lock {
+        let unnoticed = self.unnoticed || self.power < others * noticed;
+        let interference = self.interference.max(others);
+        Lock { interference, unnoticed, lost: self.lost || unnoticed, ..self }
+    }
 }
 
 /// A station.
