@@ -371,6 +371,15 @@ impl Device {
         )
     }
 
+    /// The queue of a head that has one of its own.
+    pub(crate) fn queue(&mut self) -> Option<&mut queued::Queued> {
+        match self {
+            Device::Queued(queue) => Some(queue),
+            Device::TwoLoads(both) => Some(both.queue()),
+            _ => None,
+        }
+    }
+
     /// Tells an agent of a host that leaves it.
     pub(crate) fn add_move(&mut self, leaves: Move) {
         match self {

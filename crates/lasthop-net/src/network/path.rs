@@ -297,11 +297,13 @@ impl Network {
         for slot in &mut self.devices {
             match &mut slot.device {
                 Device::Arq(machine) => machine.know_flows(&self.known),
-                Device::Queued(queued) => queued.know_flows(&self.known),
-                Device::TwoLoads(both) => both.queue().know_flows(&self.known),
                 Device::Medium(medium) => medium.know_flows(&self.known),
                 Device::Cellular(cell) => cell.know_flows(&self.known),
-                _ => {}
+                other => {
+                    if let Some(queue) = other.queue() {
+                        queue.know_flows(&self.known);
+                    }
+                }
             }
         }
     }
@@ -344,10 +346,8 @@ impl Network {
             }
             let head =
                 self.heads.get(direction as usize).and_then(|&head| self.devices.get_mut(head as usize));
-            match head.map(|slot| &mut slot.device) {
-                Some(Device::Queued(queue)) => queue.watch(),
-                Some(Device::TwoLoads(both)) => both.queue().watch(),
-                _ => {}
+            if let Some(queue) = head.and_then(|slot| slot.device.queue()) {
+                queue.watch();
             }
         }
     }

@@ -7,7 +7,6 @@ use lasthop_core::time::Time;
 
 use super::path::{Hop, Ways, name_number};
 use super::{Network, event_kind};
-use crate::device::Device;
 use crate::measure::FlowStats;
 use crate::plan::Percentiles;
 use crate::transport::endpoint::Endpoint;
@@ -90,10 +89,8 @@ impl Network {
         let name = name_number(name);
         self.known.rename(place, name);
         for slot in &mut self.devices {
-            match &mut slot.device {
-                Device::Queued(queued) => queued.rename_flow(place, name),
-                Device::TwoLoads(both) => both.queue().rename_flow(place, name),
-                _ => {}
+            if let Some(queue) = slot.device.queue() {
+                queue.rename_flow(place, name);
             }
         }
     }

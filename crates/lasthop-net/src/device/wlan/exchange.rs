@@ -586,8 +586,8 @@ impl Medium {
         let long = self.agreements[port][burst.category].recipient.is_long();
         let expected = answer_time(burst, answer, long);
         let awaited = if burst.slices.len() == 1 { Awaited::Ack } else { Awaited::BlockAck };
-        let done = now + burst.airtime;
-        let held = rules.plan.aggregation.as_ref().map_or(Span::ZERO, |plan| exchange.reserved(plan, done));
+        let end = now + burst.airtime;
+        let held = rules.plan.aggregation.as_ref().map_or(Span::ZERO, |plan| exchange.reserved(plan, end));
         let nav = (sifs + expected).max(held);
         let slack = sifs + rules.slot + NOTICE;
         let done = if burst.slices.is_empty() {
