@@ -179,7 +179,7 @@ def scenario(
             "poll_retransmit": "1 s",
             "poll_pdus": 1,
             "poll_bytes": "50 B",
-            "most_retransmissions": 5,
+            "max_retransmissions": 5,
             "status_delay": f"{STATUS_MS} ms",
         }
     cell = {

@@ -25,7 +25,7 @@ params! {
     /// Delay of its own queue that it aims at, in seconds
     target: f64 = 0.06, 0.001..=10.0;
     /// Largest divisor of the gain
-    most_divisor: f64 = 16.0, 1.0..=1000.0;
+    max_divisor: f64 = 16.0, 1.0..=1000.0;
     /// Weight of the window in the decrease
     constant: f64 = 1.0, 0.0..=100.0;
     /// Share of the target at which the first slow start ends
@@ -104,7 +104,7 @@ impl LedbatPlusPlus {
     fn gain(&self) -> f64 {
         let base = self.base();
         let steps = if base > 0.0 { (2.0 * self.params.target / base).ceil() } else { f64::INFINITY };
-        1.0 / steps.clamp(1.0, self.params.most_divisor)
+        1.0 / steps.clamp(1.0, self.params.max_divisor)
     }
 
     /// What a round trip changes of a window at this delay (section on multiplicative decrease).

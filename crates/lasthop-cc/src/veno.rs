@@ -5,7 +5,7 @@
 //! the window grows half as fast as Reno's.
 //! *Reacts to* loss, judged by delay; to ECN like Reno.
 //! *Differs from the paper:* the least RTT is kept after a loss (the paper is remembered to forget it: `reset_base`),
-//! and with fewer than `least_samples` RTT samples it behaves like Reno. `reduce_from = "flight"` reduces what is in
+//! and with fewer than `min_samples` RTT samples it behaves like Reno. `reduce_from = "flight"` reduces what is in
 //! flight, as ns-3 does, instead of the window. RTT samples are raw, not smoothed as in ns-3.
 //! *Validation:* TV-5.1, worked by hand. ns-3's Veno is no reference: it forgets its samples at every ACK.
 //! *Limitations:* none known beyond the law's own: queues of others look like its own.
@@ -67,7 +67,7 @@ params! {
     /// Forget the minimum RTT at every loss
     reset_base: bool = false, 0.0..=1.0;
     /// With fewer RTT samples it behaves like Reno
-    least_samples: f64 = 3.0, 0.0..=1000.0;
+    min_samples: f64 = 3.0, 0.0..=1000.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
@@ -136,7 +136,7 @@ impl Kernel {
             // Behind a hole it is Reno (`tcp_veno_state`).
             return self.credit.reno(window, ack.acked);
         }
-        if f64::from(self.rtts.samples) < params.least_samples {
+        if f64::from(self.rtts.samples) < params.min_samples {
             self.credit.reno(window, ack.acked);
         } else {
             self.look(params, ack, window);
@@ -196,7 +196,7 @@ impl Veno {
 
     /// Whether there are enough samples to judge by.
     fn can_judge(&self) -> bool {
-        f64::from(self.backlog.samples) >= self.params.least_samples && self.backlog.base.is_finite()
+        f64::from(self.backlog.samples) >= self.params.min_samples && self.backlog.base.is_finite()
     }
 
     /// What the backlog says of a loss now; nothing with too few samples.

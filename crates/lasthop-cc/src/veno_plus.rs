@@ -85,7 +85,7 @@ params! {
     /// Forget the minimum RTT at every loss
     reset_base: bool = false, 0.0..=1.0;
     /// With fewer RTT samples the backlog is not judged
-    least_samples: f64 = 3.0, 0.0..=1000.0;
+    min_samples: f64 = 3.0, 0.0..=1000.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;
     /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2)
@@ -188,7 +188,7 @@ impl VenoPlus {
             rule: Rule::Paper,
             reduce_from: params.reduce_from,
             reset_base: params.reset_base,
-            least_samples: params.least_samples,
+            min_samples: params.min_samples,
             byte_counting: params.byte_counting,
             slow_start_limit: params.slow_start_limit,
         };

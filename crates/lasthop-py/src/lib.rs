@@ -235,7 +235,7 @@ impl Plan {
     /// Sentences on what its author may not have meant.
     #[getter]
     fn advice(&self) -> Vec<String> {
-        lasthop_sim::advice::advice(self.scenario.plan())
+        lasthop_sim::advice::advice(&self.scenario)
     }
 
     /// What the way of each flow is made of, as JSON; null for flows that are not TCP.

@@ -8,8 +8,14 @@ use lasthop_core::units::Rate;
 use lasthop_net::plan::cellular::CellularUser;
 use lasthop_net::plan::{Direction, LinkPlan, MediumPlan, Plan, Transport};
 
-/// One sentence for each thing worth saying about `plan`, in the order of its links.
-pub fn advice(plan: &Plan) -> Vec<String> {
+use crate::scenario::Scenario;
+
+/// One sentence for each thing worth saying about `scenario`: of its keys, then in the order of its links.
+pub fn advice(scenario: &Scenario) -> Vec<String> {
+    let plan = scenario.plan();
+    let renamed = scenario.renamed().iter();
+    let renamed =
+        renamed.map(|(former, name)| format!("the key {former} is called {name} now; both are read"));
     let frame = plan.flows.iter().map(|flow| packet_size(&flow.transport)).max().unwrap_or(0);
     let mut sentences: Vec<(String, String)> = Vec::new();
     for link in &plan.links {
@@ -27,7 +33,7 @@ pub fn advice(plan: &Plan) -> Vec<String> {
     let links = sentences.into_iter().map(|(name, sentence)| format!("link \"{name}\": {sentence}"));
     let users = plan.cellular.iter().flat_map(|cell| cell.users.iter());
     let late = users.filter_map(|user| never_goes(user, plan));
-    links.chain(plan.media.iter().filter_map(overlap)).chain(late).collect()
+    renamed.chain(links).chain(plan.media.iter().filter_map(overlap)).chain(late).collect()
 }
 
 /// Says so if the first handover of a user would begin after the end.
@@ -116,7 +122,7 @@ mod tests {
              [[topology.links]]\nname = \"radio\"\nfrom = \"a\"\nto = \"b\"\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\n\
              {arq}\n[[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = \"reno\"\n"
         );
-        advice(Scenario::parse(&text, Format::Toml, "test", &[]).unwrap().plan())
+        advice(&Scenario::parse(&text, Format::Toml, "test", &[]).unwrap())
     }
 
     /// 1500 B take 0.6 ms; with 20 ms of propagation and 0.0096 ms for 24 B of acknowledgement that is 20.61 ms, 34.3
@@ -154,7 +160,7 @@ mod tests {
                 cell("a", "b", 0),
                 cell("c", "d", distance)
             );
-            advice(Scenario::parse(&text, Format::Toml, "test", &[]).unwrap().plan())
+            advice(&Scenario::parse(&text, Format::Toml, "test", &[]).unwrap())
         };
         assert_eq!(
             said(100),
@@ -176,7 +182,7 @@ mod tests {
                  users = [{{ node = \"phone\", cqi = 9, handovers = {{ {handovers} }} }}]\n\
                  [[flows]]\nsource = \"base\"\nsink = \"phone\"\ntransport = \"reno\"\n"
             );
-            advice(Scenario::parse(&text, Format::Toml, "test", &[]).unwrap().plan())
+            advice(&Scenario::parse(&text, Format::Toml, "test", &[]).unwrap())
         };
         for beyond in ["every = \"100 s\"", "at = [\"100 s\"]"] {
             assert_eq!(

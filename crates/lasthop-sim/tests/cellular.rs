@@ -218,7 +218,7 @@ fn what_leaves_within_a_tti_goes_on_first() {
     let udp = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"2 Mbit/s\", packet = \"500 B\" }";
     for rlc in [
         "{ kind = \"unacknowledged\", reordering = \"1500 us\" }",
-        "{ kind = \"acknowledged\", most_retransmissions = 1, status_delay = \"2500 us\" }",
+        "{ kind = \"acknowledged\", max_retransmissions = 1, status_delay = \"2500 us\" }",
     ] {
         let keys = format!("block_errors = [0.5]\nrequest_interval = \"0 ms\"\nrlc = {rlc}");
         let scene = cell("1.2 s", &keys, &["9", "9"]);

@@ -211,7 +211,7 @@ const EXCEPTIONS: [(&[&str], [f64; 3]); 10] = [
     (&["ledbat++"], [0.68, BAR, BAR]),
     // Never less than 10 ms between packets (RFC 4828 section 4): 1.2 Mbit/s whatever the link.
     (&["tfrc-sp"], [0.12; 3]),
-    // Made for calls: a target of at most 1.5 Mbit/s unless `most_rate` says otherwise. SCReAM paces above its target.
+    // Made for calls: a target of at most 1.5 Mbit/s unless `max_rate` says otherwise. SCReAM paces above its target.
     (&["nada"], [0.14; 3]),
     (&["gcc"], [0.15; 3]),
     (&["scream"], [0.2; 3]),

@@ -837,7 +837,7 @@ fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
             one_of(&[
                 "\"acknowledged\"",
                 "\"unacknowledged\"",
-                "{ kind = \"acknowledged\", status_prohibit = \"0 ms\", poll_pdus = 1, most_retransmissions = 2 }",
+                "{ kind = \"acknowledged\", status_prohibit = \"0 ms\", poll_pdus = 1, max_retransmissions = 2 }",
             ]),
             1u32..12,
             prop::option::of((2u32..60, 1u32..30, 0u32..20)),

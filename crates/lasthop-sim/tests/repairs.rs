@@ -24,7 +24,7 @@ fn stream(keys: &str, (up, down): (f64, f64), seconds: u32) -> String {
         [[flows]]
         source = "a"
         sink = "b"
-        transport = {{ rate = "gcc", least_rate = 2e6, most_rate = 2e6, {keys} }}
+        transport = {{ rate = "gcc", min_rate = 2e6, max_rate = 2e6, {keys} }}
         traffic = {{ kind = "cbr", rate = "500 kbit/s", packet = "1000 B" }}
         start = "0 s""#,
         error(up),
@@ -159,11 +159,11 @@ fn a_picture_is_asked_for_until_it_is_heard() {
 #[test]
 fn what_was_overtaken_is_not_asked_for() {
     let jitter = r#"middleboxes = [{ kind = "impair", jitter = "8 ms", reorder = true }]"#;
-    let run = run_both_ways(&call("nack = true, most_rate = 4e6", jitter), 7);
+    let run = run_both_ways(&call("nack = true, max_rate = 4e6", jitter), 7);
     let found = repairs(&run);
     assert!(found.overtaken_packets > 50, "{found:?}");
     assert_eq!((found.missing_packets, found.asked_packets), (found.overtaken_packets, 0), "{found:?}");
-    let run = run_both_ways(&call("nack = true, nack_wait_s = 0, most_rate = 4e6", jitter), 7);
+    let run = run_both_ways(&call("nack = true, nack_wait_s = 0, max_rate = 4e6", jitter), 7);
     let hasty = repairs(&run);
     assert!(hasty.asked_packets > 50 && hasty.overtaken_packets == hasty.missing_packets, "{hasty:?}");
     assert!(hasty.overhead_share > Some(0.0) && found.overhead_share == Some(0.0), "{hasty:?}");
@@ -322,7 +322,7 @@ fn a_parity_may_be_overtaken() {
         error = { kind = "bernoulli", packet_error_rate = 0.02 }"#
         .replace('\n', " ");
     for keys in [r#"fec = "row", fec_row = 5"#, r#"fec = "both", fec_row = 4, fec_column = 3"#] {
-        let run = run_both_ways(&call(&format!("{keys}, most_rate = 4e6"), &jitter), 7);
+        let run = run_both_ways(&call(&format!("{keys}, max_rate = 4e6"), &jitter), 7);
         let found = repairs(&run);
         assert!(found.overtaken_packets > 50 && found.recovered_packets > 20, "{found:?}");
         assert_eq!(found.late_packets, 0, "{found:?}");

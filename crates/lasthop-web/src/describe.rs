@@ -49,7 +49,7 @@ pub fn scenario(scenario: &Scenario) -> Value {
         "links": links(plan),
         "cells": cells.collect::<Vec<_>>(),
         "stations": stations.collect::<Vec<_>>(),
-        "advice": advice::advice(plan),
+        "advice": advice::advice(scenario),
     })
 }
 

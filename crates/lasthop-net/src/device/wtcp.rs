@@ -54,7 +54,7 @@ pub struct Wtcp {
     /// Granularity of the sources' timestamps.
     pub tick: Span,
     /// Minimum local timeout; also the timeout before the first sample.
-    pub least_timeout: Span,
+    pub min_timeout: Span,
     /// What happens when a host goes from one agent to another.
     pub handoff: AtHandoff,
 }
@@ -116,7 +116,7 @@ impl Connection {
             newest_stamp: Time::ZERO,
             srtt: None,
             variance: Span::ZERO,
-            timeout: plan.least_timeout,
+            timeout: plan.min_timeout,
             timer: Time::MAX,
             timed_out: Time::ZERO,
         }
@@ -133,7 +133,7 @@ impl Connection {
         };
         self.srtt = Some(srtt);
         self.variance = variance;
-        self.timeout = Span(srtt.0 + 4 * variance.0).max(plan.least_timeout).min(LONGEST_TIMEOUT);
+        self.timeout = Span(srtt.0 + 4 * variance.0).max(plan.min_timeout).min(LONGEST_TIMEOUT);
     }
 
     /// Sets the timer. Before the first segment has left the queue there is nothing to wait for.
@@ -249,7 +249,7 @@ impl Agent {
             Some(srtt) => Span(srtt.0 + 4 * connection.variance.0),
             None => Span::ZERO,
         }
-        .max(self.plan.least_timeout)
+        .max(self.plan.min_timeout)
         .min(LONGEST_TIMEOUT);
         let sent: Vec<usize> =
             (0..connection.held.len()).filter(|&index| connection.held[index].times > 0).collect();
@@ -612,8 +612,8 @@ mod tests {
     }
 
     fn plan() -> Wtcp {
-        let (tick, least_timeout) = (Span::from_millis(10), Span::from_millis(40));
-        Wtcp { buffer: 8, tick, least_timeout, handoff: AtHandoff::Move }
+        let (tick, min_timeout) = (Span::from_millis(10), Span::from_millis(40));
+        Wtcp { buffer: 8, tick, min_timeout, handoff: AtHandoff::Move }
     }
 
     fn open(plan: Wtcp) -> Bench<Agent> {

@@ -191,7 +191,7 @@ static ACKNOWLEDGED: Table = Table {
         Key::new("poll_bytes", Kind::Size { min: 1, max: 1_000_000_000 }, "pollByte: bytes from poll to poll.")
             .default("\"125 kB\""),
         Key::new(
-            "most_retransmissions",
+            "max_retransmissions",
             Kind::Integer { min: 1, max: 32 },
             "maxRetxThreshold: retransmissions of a PDU before it is given up. A real network then re-establishes \
              the link; here the packets are lost.",
@@ -406,7 +406,7 @@ fn rlc(table: &Reader<'_>) -> Result<RlcPlan> {
         poll_retransmit: keys.span("poll_retransmit")?,
         poll_pdus: keys.integer("poll_pdus")?,
         poll_bytes: keys.size("poll_bytes")?,
-        most_retransmissions: keys.integer("most_retransmissions")? as u32,
+        max_retransmissions: keys.integer("max_retransmissions")? as u32,
         status_delay: keys.span("status_delay")?,
     }))
 }

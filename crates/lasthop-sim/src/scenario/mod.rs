@@ -35,6 +35,7 @@ mod random;
 mod rate;
 mod reader;
 mod realtime;
+mod renamed;
 mod roaming;
 mod schema;
 mod size_file;
@@ -102,6 +103,8 @@ pub struct Scenario {
     plan: Plan,
     json: String,
     input_files: Vec<PathBuf>,
+    /// Former names of keys that were written, with today's.
+    renamed: Vec<(&'static str, &'static str)>,
     /// What it is read from again for the values of another seed, if it has some that are random.
     random: Option<Arc<Written>>,
 }
@@ -240,6 +243,11 @@ impl Scenario {
     /// The files beside the scenario whose contents decide what a run does, each once, as they were opened.
     pub fn input_files(&self) -> &[PathBuf] {
         &self.input_files
+    }
+
+    /// Keys that were written with a name that they had before, and their names of today.
+    pub fn renamed(&self) -> &[(&'static str, &'static str)] {
+        &self.renamed
     }
 
     /// The scenario after overrides as JSON; reading it again gives the same plan.
@@ -383,8 +391,10 @@ fn read(
         Format::Toml => value::from_toml(&source)?,
         Format::Json => value::from_json(text, &source)?,
     };
+    let mut names = renamed::Names::beside(if let Flows::Needed(own) = flows { own } else { &[] });
+    names.renew(&mut root, &source)?;
     if let Value::Map(_) = root.value {
-        overrides::apply(&mut root, &source)?;
+        overrides::apply(&mut root, &source, &mut names)?;
     }
     if let (Flows::Optional, Value::Map(map)) = (flows, &mut root.value)
         && map.find("flows").is_none()
@@ -406,7 +416,7 @@ fn read(
         })
     });
     let json = to_json(root, name);
-    Ok(Scenario { plan, json, input_files: input_files.paths(), random })
+    Ok(Scenario { plan, json, input_files: input_files.paths(), renamed: names.met, random })
 }
 
 fn to_json(mut root: Node, name: &str) -> String {

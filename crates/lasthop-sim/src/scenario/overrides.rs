@@ -4,13 +4,14 @@
 //! override.
 
 use super::diagnostic::{Place, ScenarioError, Source, listed, nearest, quoted};
+use super::renamed::Names;
 use super::value::{Entry, Map, Node, Value, toml_fragment};
 
 /// Deepest path; the format itself has no key below the fifth level.
 const DEEPEST: usize = 12;
 
 /// Applies all overrides of `source` to `root`, in order.
-pub(super) fn apply(root: &mut Node, source: &Source<'_>) -> Result<(), ScenarioError> {
+pub(super) fn apply(root: &mut Node, source: &Source<'_>, names: &mut Names) -> Result<(), ScenarioError> {
     for (number, (path, text)) in source.overrides.iter().enumerate() {
         let place = Place::Override(number);
         let keys: Vec<&str> = path.split('.').map(str::trim).collect();
@@ -19,9 +20,10 @@ pub(super) fn apply(root: &mut Node, source: &Source<'_>) -> Result<(), Scenario
             return Err(source.error(&place, message, "write keys and dots, such as flows.0.transport"));
         }
         // What is no TOML value is taken as text: `vegas` and `5 Mbit/s` need no quotes.
-        let value = toml_fragment(text, &place)
+        let mut value = toml_fragment(text, &place)
             .unwrap_or_else(|| Node::new(Value::Text(text.trim().to_owned()), place.clone()));
-        let target = find(root, &keys, &place, source)?;
+        names.renew(&mut value, source)?;
+        let target = find(root, &keys, &place, (source, names))?;
         *target = value;
     }
     Ok(())
@@ -32,14 +34,14 @@ fn find<'n>(
     root: &'n mut Node,
     keys: &[&str],
     place: &Place,
-    source: &Source<'_>,
+    (source, names): (&Source<'_>, &mut Names),
 ) -> Result<&'n mut Node, ScenarioError> {
     let mut node = root;
     for (depth, key) in keys.iter().enumerate() {
         let so_far = keys[..depth].join(".");
         expand_short_form(node, &so_far);
         node = match &mut node.value {
-            Value::Map(map) => child(map, key, place),
+            Value::Map(map) => child(map, names.of(key), place),
             Value::List(list) => {
                 let index = key.parse().ok().filter(|&index: &usize| index < list.len());
                 let index = index.or_else(|| only_named(list, key));

@@ -553,6 +553,11 @@ impl OwnTransport {
         self.controller.name
     }
 
+    /// The parameters that a scenario may set.
+    pub(super) fn params(&self) -> Vec<Param> {
+        self.controller().params()
+    }
+
     fn controller(&self) -> ControllerConfig {
         ControllerConfig::External(self.controller.clone())
     }

@@ -38,7 +38,7 @@ pub struct Acknowledged {
     /// pollByte.
     pub poll_bytes: u64,
     /// maxRetxThreshold: a PDU that would be sent again once more is given up.
-    pub most_retransmissions: u32,
+    pub max_retransmissions: u32,
     /// From a STATUS to what it causes: its grant, its TTI and its reading.
     pub status_delay: Span,
 }
@@ -411,7 +411,7 @@ impl Rlc {
         for &number in &missing {
             let Some(pdu) = self.pdu(number).filter(|pdu| !pdu.acknowledged) else { continue };
             pdu.retransmissions += 1;
-            if pdu.retransmissions > plan.most_retransmissions {
+            if pdu.retransmissions > plan.max_retransmissions {
                 (pdu.missing, pdu.unsent, pdu.acknowledged) = (0, 0, true);
                 self.lose(number);
             } else {
@@ -487,7 +487,7 @@ mod tests {
         poll_retransmit: Span::from_millis(45),
         poll_pdus: 64,
         poll_bytes: 125_000,
-        most_retransmissions: 2,
+        max_retransmissions: 2,
         status_delay: Span::from_millis(8),
     };
 

@@ -121,13 +121,13 @@ impl Clock {
     /// How long an answer may take.
     fn timeout(&self, rules: &Snoop) -> Span {
         let Some((smoothed, deviation)) = self.smoothed else {
-            return FIRST_TIMEOUT.max(rules.least_timeout);
+            return FIRST_TIMEOUT.max(rules.min_timeout);
         };
         let usual = match rules.timing {
             Timing::Deviation => smoothed + deviation * 4,
             Timing::Double => smoothed * 2,
         };
-        usual.max(rules.least_timeout)
+        usual.max(rules.min_timeout)
     }
 
     /// The smoothed round trip.

@@ -154,7 +154,7 @@ pub struct Snoop {
     /// How long an answer may take.
     pub timing: Timing,
     /// And at least this.
-    pub least_timeout: Span,
+    pub min_timeout: Span,
     /// How much longer it may take while fewer packets are under way than the host may wait for before it
     /// acknowledges.
     pub delayed_ack: Span,

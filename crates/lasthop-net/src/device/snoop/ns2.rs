@@ -67,7 +67,7 @@ impl Ns2Agent {
     fn arm(&mut self, rules: &Snoop, now: Time) {
         let usual = Span::from_seconds(self.smoothed + 4.0 * self.deviation);
         // Never longer the second time (bug 10).
-        self.due = Some(now + usual.max(rules.least_timeout));
+        self.due = Some(now + usual.max(rules.min_timeout));
     }
 
     pub(super) fn cached(&self) -> usize {

@@ -20,7 +20,7 @@ fn std_agent() -> Snoop {
         threshold: 1,
         ahead: true,
         timing: Timing::Deviation,
-        least_timeout: Span::from_millis(40),
+        min_timeout: Span::from_millis(40),
         delayed_ack: Span::from_millis(200),
         backoff: true,
         sack: false,
@@ -36,7 +36,7 @@ fn ns2_agent() -> Snoop {
     Snoop {
         machine: Machine::Ns2,
         ahead: false,
-        least_timeout: Span::from_millis(100),
+        min_timeout: Span::from_millis(100),
         delayed_ack: Span::ZERO,
         backoff: false,
         hide_sack: false,

@@ -80,7 +80,7 @@ pub(super) struct Ns2Sender {
     phase: Phase,
     equation: f64,
     /// Twice the receive rate, 0 if unknown.
-    most_rate: f64,
+    max_rate: f64,
     rtt: f64,
     last_rtt: f64,
     mean_root: f64,
@@ -109,7 +109,7 @@ impl Ns2Sender {
             delta: 0.0,
             phase: Phase::SlowStart,
             equation: 0.0,
-            most_rate: 0.0,
+            max_rate: 0.0,
             rtt: 0.0,
             last_rtt: 1.0,
             mean_root: 1.0,
@@ -203,7 +203,7 @@ impl Ns2Sender {
     pub(super) fn on_report(&mut self, report: &Report, now: Time) -> (Span, bool) {
         self.round += 1;
         self.urgent = false;
-        self.most_rate =
+        self.max_rate =
             if self.round > 1 && report.receive_rate > 0.0 { 2.0 * report.receive_rate } else { 0.0 };
         let sample = now.since(report.sent) - report.delay;
         self.update_rtt(sample.seconds().max(1e-9));
@@ -265,21 +265,21 @@ impl Ns2Sender {
 
     fn slow_start(&mut self, now: Time) {
         let initial = self.initial_packets() * self.size / self.rtt;
-        let restart = self.was_limited(now) && self.most_rate < initial;
-        if self.round <= 2 || self.most_rate > 0.0 && restart {
+        let restart = self.was_limited(now) && self.max_rate < initial;
+        if self.round <= 2 || self.max_rate > 0.0 && restart {
             self.old_rate = self.rate;
             self.rate = self.rate.max(initial);
             self.spread_increase();
-        } else if self.most_rate <= 0.0 {
+        } else if self.max_rate <= 0.0 {
             self.old_rate = self.rate;
             self.rate = self.size / self.rtt;
             self.delta = 0.0;
-        } else if self.rate < self.most_rate && now.since(self.last_change).seconds() > self.rtt {
+        } else if self.rate < self.max_rate && now.since(self.last_change).seconds() > self.rtt {
             self.old_rate = self.rate;
-            self.rate = (2.0 * self.rate).min(self.most_rate).max(self.size / self.rtt);
+            self.rate = (2.0 * self.rate).min(self.max_rate).max(self.size / self.rtt);
             self.spread_increase();
-        } else if self.rate > self.most_rate {
-            self.rate = self.most_rate / 2.0;
+        } else if self.rate > self.max_rate {
+            self.rate = self.max_rate / 2.0;
             self.old_rate = self.rate;
             self.delta = 0.0;
         } else {
@@ -292,13 +292,13 @@ impl Ns2Sender {
         let packet = self.size / self.rtt;
         let rtts = (now.since(self.last_change).seconds() / self.rtt).min(2.0);
         let least = if self.was_limited(now) { self.initial_packets() * packet } else { packet };
-        self.rate = (self.rate + packet * rtts).min(self.most_rate.max(least).min(self.equation));
+        self.rate = (self.rate + packet * rtts).min(self.max_rate.max(least).min(self.equation));
         self.phase = Phase::Increase;
         self.last_change = now;
     }
 
     fn decrease(&mut self, now: Time) {
-        self.rate = self.equation.min(self.most_rate.max(self.size / self.rtt));
+        self.rate = self.equation.min(self.max_rate.max(self.size / self.rtt));
         self.phase = Phase::Decrease;
         self.last_change = now;
     }

@@ -68,7 +68,7 @@ const SNOOP_KEYS: &[Key] = &[
         "Whether retransmissions overtake the packets that wait at the head of the link. Default: true; ns2: false.",
     ),
     Key::new(
-        "least_timeout",
+        "min_timeout",
         Kind::Duration { min: Span::from_nanos(1), max: LONGEST },
         "Minimum local timeout. It should be well below the minimum retransmission timeout of the senders. \
          Default: 40 ms; ns2: 100 ms.",
@@ -158,7 +158,7 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
         threshold: reader.integer_if("threshold")?.unwrap_or(1) as u32,
         ahead: switch("ahead", !ns2)?,
         timing: if paper { SnoopTiming::Double } else { SnoopTiming::Deviation },
-        least_timeout: reader.span_if("least_timeout")?.unwrap_or(least),
+        min_timeout: reader.span_if("min_timeout")?.unwrap_or(least),
         delayed_ack: (reader.span_if("delayed_ack")?).unwrap_or(if ns2 || paper {
             Span::ZERO
         } else {

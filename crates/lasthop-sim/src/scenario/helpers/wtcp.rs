@@ -38,7 +38,7 @@ const WTCP_KEYS: &[Key] = &[
     )
     .default("256"),
     Key::new("tick", SOME_TIME, "Granularity of the sources' timestamps.").default("\"1 ms\""),
-    Key::new("least_timeout", SOME_TIME, "Minimum local timeout; also the timeout before the first sample.")
+    Key::new("min_timeout", SOME_TIME, "Minimum local timeout; also the timeout before the first sample.")
         .default("\"100 ms\""),
     Key::new(
         "handoff",
@@ -55,7 +55,7 @@ pub(in super::super) fn read(table: &Reader<'_>) -> Result<Wtcp> {
     Ok(Wtcp {
         buffer: table.integer("buffer")? as u32,
         tick: table.span("tick")?,
-        least_timeout: table.span("least_timeout")?,
+        min_timeout: table.span("min_timeout")?,
         handoff: match table.name("handoff")? {
             "fresh" => AtHandoff::Fresh,
             "ignore" => AtHandoff::Ignore,

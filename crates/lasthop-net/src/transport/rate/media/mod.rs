@@ -100,9 +100,9 @@ macro_rules! media_params {
         lasthop_cc::params::params! {
             $($own)*
             /// Lowest target rate, in bit/s
-            least_rate: f64 = 150_000.0, 1_000.0..=1e10;
+            min_rate: f64 = 150_000.0, 1_000.0..=1e10;
             /// Highest target rate, in bit/s
-            most_rate: f64 = 1_500_000.0, 1_000.0..=1e10;
+            max_rate: f64 = 1_500_000.0, 1_000.0..=1e10;
             /// Target rate at the start, in bit/s
             start_rate: f64 = 150_000.0, 1_000.0..=1e10;
             /// Time between two reports of the receiver, in seconds
@@ -157,8 +157,8 @@ macro_rules! media_params {
             /// What all controllers have.
             pub(super) fn common(&self) -> crate::transport::rate::media::Common {
                 crate::transport::rate::media::Common {
-                    least_rate: self.least_rate,
-                    most_rate: self.most_rate.max(self.least_rate),
+                    min_rate: self.min_rate,
+                    max_rate: self.max_rate.max(self.min_rate),
                     start_rate: self.start_rate,
                     feedback_s: self.feedback_s,
                     feedback_share: self.feedback_share,
@@ -187,8 +187,8 @@ use media_params;
 /// The parameters that all controllers have; see [`media_params`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
-    pub(super) least_rate: f64,
-    pub(super) most_rate: f64,
+    pub(super) min_rate: f64,
+    pub(super) max_rate: f64,
     pub(super) start_rate: f64,
     pub(super) feedback_s: f64,
     pub(super) feedback_share: f64,
@@ -223,7 +223,7 @@ impl Common {
 
     /// A rate within the bounds.
     pub(super) fn bounded(&self, rate: f64) -> f64 {
-        rate.clamp(self.least_rate, self.most_rate)
+        rate.clamp(self.min_rate, self.max_rate)
     }
 }
 

@@ -174,7 +174,7 @@ impl Wanted {
             rtts: common.nack_rtts,
             repeats: if common.nack { common.nack_repeats } else { 0 },
             within: Span::from_seconds(common.nack_within_s),
-            share: RTCP_SHARE * common.most_rate,
+            share: RTCP_SHARE * common.max_rate,
             missing: VecDeque::new(),
             next: 0,
             rtt: FIRST_RTT,
@@ -367,7 +367,7 @@ mod tests {
     /// A list that waits 10 ms, repeats after 1.5 RTTs of 40 ms at most `repeats` times, and asks within 200 ms.
     fn wanted(repeats: u32) -> Wanted {
         let nada = common(&Protocol::by_name("nada").unwrap()).unwrap();
-        let own = Common { nack: true, nack_repeats: repeats, nack_within_s: 0.2, most_rate: 1e6, ..nada };
+        let own = Common { nack: true, nack_repeats: repeats, nack_within_s: 0.2, max_rate: 1e6, ..nada };
         Wanted::new(&own).unwrap()
     }
 

@@ -244,7 +244,7 @@ fn aggregate(params: &Params, delay: f64, (marks, losses): (f64, f64)) -> f64 {
 /// The rate behind a gradual update (section 4.3), from the signals now and before, `delta` seconds apart.
 fn gradual(params: &Params, rate: f64, (now, before): (f64, f64), delta: f64) -> f64 {
     let tau = params.tau_s;
-    let offset = now - params.priority * params.xref_s * params.most_rate / rate;
+    let offset = now - params.priority * params.xref_s * params.max_rate / rate;
     let moved = params.kappa * (delta / tau) * (offset / tau) * rate;
     rate - moved - params.kappa * params.eta * ((now - before) / tau) * rate
 }

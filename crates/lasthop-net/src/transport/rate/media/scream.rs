@@ -28,7 +28,7 @@ media_params! {
     /// Queueing delay at which the window halves, in seconds; above half of it the window shrinks
     delay_target_s: f64 = 0.06, 0.001..=10.0;
     /// Smallest reference window, in bytes
-    least_window: f64 = 3000.0, 100.0..=1e9;
+    min_window: f64 = 3000.0, 100.0..=1e9;
     /// Size of a segment in the growth of the window, in bytes
     segment: f64 = 1000.0, 100.0..=65535.0;
     /// Share of the window that a loss leaves
@@ -76,7 +76,7 @@ impl Sender {
         Sender {
             params: params.clone(),
             common: params.common(),
-            window: params.least_window,
+            window: params.min_window,
             noted: 1.0,
             noted_at: None,
             rtt: None,
@@ -120,7 +120,7 @@ impl Sender {
         if self.noted_at.is_none_or(|at| now.since(at).seconds() >= NOTED_S) {
             (self.noted, self.noted_at) = (self.window, Some(now));
         }
-        self.window = (self.window * share).max(self.params.least_window);
+        self.window = (self.window * share).max(self.params.min_window);
     }
 
     /// Takes the delay of the newest packet, in seconds.
@@ -184,7 +184,7 @@ impl Control for Sender {
     fn on_silence(&mut self, _: Time) -> bool {
         let before = self.window;
         self.flight = 0;
-        self.window = (self.window / 2.0).max(self.params.least_window);
+        self.window = (self.window / 2.0).max(self.params.min_window);
         self.window < before
     }
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn sender(window: f64) -> Sender {
-        let mut sender = Sender::new(&Params { most_rate: 1e9, ..Params::default() });
+        let mut sender = Sender::new(&Params { max_rate: 1e9, ..Params::default() });
         (sender.window, sender.rtt) = (window, Some(0.1));
         sender
     }
