@@ -742,7 +742,11 @@ fn of_hop(plan: &Plan, hop: &HopRecord, closing: Closing) -> Record {
         timestamps: tcp.filter(|tcp| tcp.timestamps).map(|_| (millis(hop.stamp), millis(hop.echo))),
         sack: (!blocks.is_empty() || opens && tcp.is_some_and(|tcp| tcp.recovery.uses_sack()))
             .then(|| blocks.to_vec()),
-        measured: if opens { Measured::default() } else { hop.measured },
+        measured: if opens {
+            Measured { byte_counts: hop.measured.byte_counts, ..Measured::default() }
+        } else {
+            hop.measured
+        },
         options_length: counted as u8,
         comment: hop.lost.map(Cause::name),
     }

@@ -4,6 +4,8 @@
 
 use lasthop_core::packet::{Kind, flag};
 use lasthop_net::trace::HopRecord;
+use lasthop_net::transport::codec::Ecn;
+use lasthop_net::transport::extra::ByteCounts;
 use lasthop_sim::run::Run;
 
 use crate::testkit::{SUMMARY, Scene, TRACE, drop_tail, hops};
@@ -179,5 +181,41 @@ fn acks_count_the_marks() {
             let bits = [flag::AE, flag::CWR, flag::ECE].map(|bit| usize::from(ack.flags & bit != 0));
             assert_eq!(4 * bits[0] + 2 * bits[1] + bits[2], (5 + before) % 8, "{preset}");
         }
+    }
+}
+
+/// With `ecn_bytes` every ACK that answers data has the option of RFC 9768: the bytes that have come to its receiver
+/// with each ECN field, from 1, 0 and 1 on; what it takes is in its size. The law hears the same.
+#[test]
+fn acks_count_the_bytes() {
+    for (preset, size, ecn) in [("dctcp", 60, Ecn::Capable), ("prague", 60, Ecn::Capable1)] {
+        let transport = format!("{{ preset = \"{preset}\", accurate_ecn = true, ecn_bytes = true }}");
+        let run = bottleneck(&transport, 1, "150 packets", MARK, true);
+        let opening = hops(&run).iter().find(|hop| hop.kind == Kind::SynAck).unwrap();
+        let whole = ByteCounts { ect1_first: true, present: 3, fields: [1, 0, 1] };
+        assert_eq!((opening.measured.byte_counts, opening.bytes), (Some(whole), 72), "{preset}");
+        let third = hops(&run).iter().find(|hop| hop.direction == 0 && hop.kind == Kind::Ack).unwrap();
+        assert_eq!(third.measured.byte_counts, Some(whole), "{preset}");
+        let mut came: Vec<(u64, bool, u64)> = hops(&run)
+            .iter()
+            .filter(|hop| hop.direction == 4 && hop.kind == Kind::Data)
+            .filter_map(|hop| Some((hop.arrived?.0, hop.flags & flag::CE != 0, u64::from(hop.payload))))
+            .collect();
+        came.sort_unstable();
+        let mut told = 0;
+        for ack in hops(&run).iter().filter(|hop| hop.direction == 5 && hop.kind == Kind::Ack) {
+            let before = &came[..came.partition_point(|&(at, ..)| at <= ack.enqueued.0)];
+            let bytes =
+                |marked| before.iter().filter(|came| came.1 == marked).map(|came| came.2).sum::<u64>();
+            let counts = ack.measured.byte_counts.unwrap();
+            assert_eq!(counts.get(ecn).map(u64::from), Some((1 + bytes(false)) % (1 << 24)), "{preset}");
+            assert_eq!(u64::from(counts.get(Ecn::Congestion).unwrap_or(0)), bytes(true) % (1 << 24));
+            assert_eq!(ack.bytes, size, "{preset}: 40, timestamps 12, the option 8");
+            told += 1;
+        }
+        assert!(told > 1000, "{preset}: {told}");
+        let without = bottleneck(&transport.replace(", ecn_bytes = true", ""), 1, "150 packets", MARK, false);
+        let goodput = |run: &Run| run.summary.flows[0].goodput_bit_s;
+        assert!((goodput(&run) / goodput(&without) - 1.0).abs() < 0.01, "{preset}");
     }
 }

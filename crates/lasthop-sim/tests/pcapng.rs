@@ -476,6 +476,33 @@ fn tshark_reads_the_count_of_marks() {
     assert!(marks > 20 && counted > 100, "{marks} marks, {counted} ACKs");
 }
 
+/// It reads the bytes of the option too: those that have come with each ECN field.
+#[test]
+fn tshark_reads_the_count_of_bytes() {
+    let plan =
+        last_hop("{ preset = \"dctcp\", accurate_ecn = true, ecn_bytes = true }", "mark = \"5 packets\"");
+    let run = run_plan(&plan, 1, TRACE);
+    let file = place("accurate-ecn-bytes.pcapng");
+    assert!(capture(&file, &plan, &run, Vantage::named(&plan, "mobile").unwrap()) > 500);
+    let option = ["ee0b", "eceb", "ee1b"].map(|name| format!("tcp.options.acc_ecn.{name}"));
+    let mut arguments = vec!["-T", "fields", "-e", "ip.src", "-e", "ip.dsfield.ecn", "-e", "tcp.len"];
+    arguments.extend(option.iter().flat_map(|field| ["-e", field]));
+    let Some(lines) = tshark(&file, &arguments) else { return };
+    let rows: Vec<Vec<&str>> = lines.iter().map(|line| line.split('\t').collect()).collect();
+    assert_eq!((&rows[1][3..], &rows[2][3..]), (&["1", "0", "1"][..], &["1", "0", "1"][..]));
+    let (mut came, mut options) = ([1_u32, 0], 0);
+    for row in &rows[3..] {
+        if row[0] == rows[0][0] {
+            came[usize::from(row[1] == "3")] += row[2].parse::<u32>().unwrap();
+        } else {
+            options += 1;
+            let wanted = [came[0].to_string(), if came[1] > 0 { came[1].to_string() } else { String::new() }];
+            assert_eq!(row[3..], [wanted[0].as_str(), wanted[1].as_str(), ""], "after {came:?}");
+        }
+    }
+    assert!(came[1] > 10_000 && options > 100, "{came:?}, {options} options");
+}
+
 /// Where nothing is lost, tshark has nothing to say: no packet twice, none out of order, none missing.
 #[test]
 fn a_clean_run_looks_clean_from_every_place() {

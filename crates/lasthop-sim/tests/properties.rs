@@ -411,7 +411,8 @@ fn tcp() -> impl Strategy<Value = String> {
     (kind, profile, knobs).prop_map(|(kind, profile, mut knobs)| {
         if profile == "rfc" {
             // Elsewhere marks are echoed.
-            knobs = knobs.replace("ecn = true", "ecn = true, accurate_ecn = true");
+            let in_bytes = if knobs.contains("dsack") { ", ecn_bytes = true" } else { "" };
+            knobs = knobs.replace("ecn = true", &format!("ecn = true, accurate_ecn = true{in_bytes}"));
         }
         format!("{{ {kind}, profile = \"{profile}\"{knobs} }}")
     })

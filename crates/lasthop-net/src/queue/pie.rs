@@ -206,8 +206,8 @@ mod tests {
         (left - right).abs() <= 1e-9 * right.abs()
     }
 
-    /// The law by hand. From nothing to 55 ms: 0.125 * 0.04 + 1.25 * 0.055 = 0.07375, divided by 2048; again with the
-    /// delay as it is 0.005, divided by 128 as the probability is 3.6e-5.
+    /// TV-28.4, the law by hand. From nothing to 55 ms: 0.125 * 0.04 + 1.25 * 0.055 = 0.07375, divided by 2048; again
+    /// with the delay as it is 0.005, divided by 128 as the probability is 3.6e-5.
     #[test]
     fn the_law_by_hand() {
         let mut pie = pie();
@@ -265,7 +265,8 @@ mod tests {
         assert_eq!((pie.burst_left, pie.next_update), (PLAN.burst, millis(10_005)));
     }
 
-    /// At p = 1/16 no packet is dropped before the 14th, when the sum passes 0.85, and none passes as the 136th.
+    /// TV-28.5: at p = 1/16 no packet is dropped before the 14th, when the sum passes 0.85, and none passes as the
+    /// 136th.
     #[test]
     fn drops_are_spread() {
         let mut pie = pie();

@@ -23,7 +23,7 @@ use lasthop_core::time::{Span, Time};
 use thiserror::Error;
 
 use self::options::OptionWriter;
-use super::extra::{Extra, Wave};
+use super::extra::{ByteCounts, Extra, Wave};
 use super::sack::SackBlocks;
 
 mod options;
@@ -199,7 +199,7 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks; the first may report a duplicate (RFC 2883).
     pub sack: Blocks,
-    /// What our receivers and senders tell each other beyond the standard.
+    /// What receivers and senders have measured, and tell each other.
     pub measured: Measured,
     /// Bytes that options take at least: a multiple of 4 up to [`MAX_OPTIONS`]. What they do not fill is padding. A
     /// header that was read has the bytes that they took.
@@ -246,7 +246,7 @@ impl FromIterator<(u64, u64)> for Blocks {
     }
 }
 
-/// Contents of the experimental options.
+/// Contents of the experimental options, and of the one of Accurate ECN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Data: number and size of the wave that the segment belongs to.
@@ -259,6 +259,8 @@ pub struct Measured {
     pub report: Option<Report>,
     /// It is a probe or answers one.
     pub probe: Option<Probe>,
+    /// ACKs: bytes by ECN field (RFC 9768).
+    pub byte_counts: Option<ByteCounts>,
 }
 
 /// What a receiver measured over a wave.
@@ -302,7 +304,13 @@ impl Measured {
                 rate: report.rate.map_or(0, |rate| (rate.round() as u32).max(1)),
             }),
             probe,
+            byte_counts: extra.byte_counts,
         }
+    }
+
+    /// What a SYN or SYN-ACK carries: it is shorter than a segment with measurements.
+    pub fn of_opening(extra: Option<&Extra>) -> Measured {
+        Measured { byte_counts: extra.and_then(|extra| extra.byte_counts), ..Measured::default() }
     }
 
     /// Puts what came over the wire into the form of a simulation. `now` is a recent time of the clock that stamped
@@ -313,6 +321,7 @@ impl Measured {
         extra.times =
             self.times.map(|(sent, received)| ReceiveTime { sent: time(sent), received: time(received) });
         extra.discards = self.discards;
+        extra.byte_counts = self.byte_counts;
         extra.report = self.report.map(|report| WaveReport {
             id: report.wave,
             rate: (report.rate > 0).then(|| f64::from(report.rate)),

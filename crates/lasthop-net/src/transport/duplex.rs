@@ -17,7 +17,7 @@ use lasthop_core::packet::{Kind, NONE, Note, Packet, flag};
 use lasthop_core::random::Stream;
 use lasthop_core::time::Time;
 
-use super::codec::{Ecn, Flags, Header, Options, Tcp, Transport, unwrap};
+use super::codec::{Ecn, Flags, Header, Measured, Options, Tcp, Transport, unwrap};
 use super::extra::{Extra, Offer};
 use super::outside::{DEFAULT_MSS, LARGEST_SHIFT, TIME_TO_LIVE, TIMESTAMPS, stamp_of};
 use super::tcp::accurate::{self, Feedback};
@@ -391,6 +391,8 @@ impl Duplex {
             let offer = self.receiver.extra(Kind::SynAck, now).and_then(|extra| extra.offer);
             self.near.offer = offer.unwrap_or_default();
         }
+        // No segment was made of that answer.
+        self.receiver.tell_again();
         self.feedback = match (self.receiver.counts_marks(), answer.has(flag::ECE)) {
             (true, _) => Feedback::Accurate,
             (false, true) => Feedback::Classic,
@@ -477,7 +479,8 @@ impl Duplex {
             Feedback::None => 0,
         };
         self.tells_of_answer = self.feedback == Feedback::Accurate && !self.is_passive;
-        let extra = Extra { offer: Some(self.far.offer), ..Extra::default() };
+        let byte_counts = tcp.options.measured.byte_counts;
+        let extra = Extra { offer: Some(self.far.offer), byte_counts, ..Extra::default() };
         self.last_window = packet.window;
         self.sender.on_ack(&packet, Some(&extra), now, &mut self.tray);
         if self.is_passive {
@@ -506,7 +509,8 @@ impl Duplex {
             }
         }
         let window = u32::from(tcp.window) << self.far.shift;
-        let mut extra = Extra::default();
+        let byte_counts = tcp.options.measured.byte_counts.filter(|_| self.feedback == Feedback::Accurate);
+        let mut extra = Extra { byte_counts, ..Extra::default() };
         for &(start, end) in tcp.options.sack.as_slice() {
             let number = |wire: u32| unwrap(self.sent, wire.wrapping_sub(self.near.initial));
             extra.sack.push(number(start), number(end));
@@ -525,7 +529,8 @@ impl Duplex {
             _ if tcp.flags.ece => flag::ECE,
             _ => 0,
         };
-        self.sender.on_ack(&packet, has_blocks.then_some(&extra), now, &mut self.tray);
+        let says_more = has_blocks || byte_counts.is_some();
+        self.sender.on_ack(&packet, says_more.then_some(&extra), now, &mut self.tray);
         self.flush(now, out);
     }
 
@@ -555,9 +560,10 @@ impl Duplex {
             let last = Packet { kind: Kind::Ack, ..Packet::default() };
             self.receiver.receive(&last, None, now, &mut self.stats, &self.window);
         }
-        let blocks = extra.map(|extra| extra.sack).unwrap_or_default();
+        let Extra { sack: blocks, byte_counts, .. } = extra.unwrap_or_default();
         let seq = self.sent.max(u64::from(self.sender.acknowledged() > 0));
         let mut tcp = self.tcp(seq, now);
+        tcp.options.measured.byte_counts = byte_counts;
         tcp.options.sack = blocks
             .as_slice()
             .iter()
@@ -627,6 +633,10 @@ impl Duplex {
         let fin = packet.kind == Kind::Fin;
         let mut tcp = self.tcp(packet.seq, now);
         tcp.flags = Flags { fin, psh: packet.payload > 0, ..tcp.flags };
+        if packet.kind == Kind::Ack {
+            let own = self.tray.extras.get(packet.extra as usize);
+            tcp.options.measured.byte_counts = own.and_then(|extra| extra.byte_counts);
+        }
         if self.feedback != Feedback::Accurate {
             tcp.flags.cwr = packet.has(flag::CWR);
         } else if packet.kind == Kind::Ack && std::mem::take(&mut self.tells_of_answer) {
@@ -642,6 +652,8 @@ impl Duplex {
         let Offer { mss, window_scale, sack, timestamps } = self.near.offer;
         self.sent = self.sent.max(1);
         let is_answer = kind == Kind::SynAck;
+        let extra = if is_answer { self.receiver.extra(kind, now) } else { None };
+        let byte_counts = extra.and_then(|extra| extra.byte_counts);
         let answer = self.receiver.acknowledge(Kind::SynAck, now);
         let marks = if is_answer { answer.flags } else { self.asked };
         let tcp = Tcp {
@@ -657,6 +669,7 @@ impl Duplex {
                 // The first SYN has nothing to echo.
                 timestamps: timestamps
                     .then_some((stamp_of(now), if is_answer { self.recent_stamp as u32 } else { 0 })),
+                measured: Measured { byte_counts, ..Measured::default() },
                 ..Options::default()
             },
         };

@@ -6,6 +6,7 @@ use lasthop_cc::{ReceiveTime, WaveReport};
 use lasthop_core::packet::Packet;
 use lasthop_core::time::{Span, Time};
 
+use super::codec::Ecn;
 use super::rate::receiver::RateHeader;
 use super::sack::SackBlocks;
 
@@ -34,6 +35,41 @@ pub struct Offer {
     pub timestamps: bool,
 }
 
+/// The option of Accurate ECN: payload bytes that came with ECT(0), ECT(1) and CE (RFC 9768 section 3.2.3). What has
+/// not changed since the connection opened may be left out at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByteCounts {
+    /// The fields are ECT(1), CE, ECT(0) (kind 174), and not ECT(0), CE, ECT(1) (kind 172).
+    pub ect1_first: bool,
+    /// How many fields there are, from the first on.
+    pub present: u8,
+    /// Their values modulo 2^24, in this order.
+    pub fields: [u32; 3],
+}
+
+impl ByteCounts {
+    /// Place of a count among the fields.
+    fn place(self, ecn: Ecn) -> Option<usize> {
+        match (ecn, self.ect1_first) {
+            (Ecn::NotCapable, _) => None,
+            (Ecn::Congestion, _) => Some(1),
+            (Ecn::Capable, false) | (Ecn::Capable1, true) => Some(0),
+            (Ecn::Capable, true) | (Ecn::Capable1, false) => Some(2),
+        }
+    }
+
+    /// The bytes that came with this ECN field, if the option says so.
+    pub fn get(self, ecn: Ecn) -> Option<u32> {
+        let place = self.place(ecn).filter(|&place| place < usize::from(self.present))?;
+        Some(self.fields[place])
+    }
+
+    /// Bytes of the option, padded to whole words as all options here are.
+    pub fn padded(self) -> u32 {
+        (2 + 3 * u32::from(self.present)).next_multiple_of(4)
+    }
+}
+
 /// The rare parts of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extra {
@@ -49,6 +85,8 @@ pub struct Extra {
     pub wave: Option<Wave>,
     /// ACKs: the newest wave that has been measured.
     pub report: Option<WaveReport>,
+    /// ACKs and SYN-ACKs: bytes by ECN field.
+    pub byte_counts: Option<ByteCounts>,
     /// SYN and SYN-ACK: what the end offers.
     pub offer: Option<Offer>,
     /// Everything that a packet of a rate-based transport says.

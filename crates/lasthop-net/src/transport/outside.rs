@@ -195,7 +195,7 @@ impl Gateway {
             sack_permitted: offer.is_some_and(|offer| offer.sack),
             timestamps: (near.timestamps && (far.timestamps || kind == Kind::Syn))
                 .then_some((stamp_of(packet.stamp), (packet.echo.0 / 1000) as u32)),
-            measured: if syn { Measured::default() } else { Measured::of(packet, extra) },
+            measured: if syn { Measured::of_opening(extra) } else { Measured::of(packet, extra) },
             length: length as u8,
             ..Options::default()
         };

@@ -25,6 +25,11 @@ impl SackBlocks {
         self.count = 0;
     }
 
+    /// Leaves the first `count`.
+    pub fn keep(&mut self, count: usize) {
+        self.count = self.count.min(count as u8);
+    }
+
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {

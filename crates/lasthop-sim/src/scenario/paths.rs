@@ -288,7 +288,7 @@ pub(super) fn largest_packet(transport: &Transport, traffic: &Traffic) -> u32 {
     match transport {
         Transport::Tcp(config) => {
             let blocks = if config.recovery.uses_sack() { config.sack_blocks } else { 0 };
-            config.largest_packet().max(config.ack_size() + config.sack_size(blocks))
+            config.largest_packet().max(config.largest_ack(blocks))
         }
         Transport::Rate(config) => config.largest_packet().max(config.feedback_size()),
         // A QUIC packet that opens a connection (RFC 9000 section 14.1); longer ones are found to pass, or not.

@@ -184,6 +184,13 @@ const TCP_KEYS: &[Key] = &[
         config.accurate_ecn.to_string()
     }),
     Key::new(
+        "ecn_bytes",
+        Kind::Switch,
+        "ACKs also tell how many bytes came with each ECN field, in the option of Accurate ECN; with accurate_ecn. It \
+         takes 8 or 12 bytes of an ACK, and the place of the third SACK block beside timestamps.",
+    )
+    .tcp(set!(Switch, |config, switch| config.ecn_bytes = *switch), |config| config.ecn_bytes.to_string()),
+    Key::new(
         "ect1",
         Kind::Switch,
         "Its data carries ECT(1) in place of ECT(0): queues as dual-pi2 then keep it apart, with little delay and many \
@@ -907,6 +914,10 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
             let message = "accurate_ecn needs ECN, which is off".to_owned();
             let remedy = "write ecn = true, or choose a law that needs it, as dctcp";
             return Err(layer.error("accurate_ecn", message, remedy));
+        }
+        if asked(layer, "ecn_bytes", config.ecn_bytes) && !config.accurate_ecn {
+            let message = "ecn_bytes needs accurate_ecn, which is off".to_owned();
+            return Err(layer.error("ecn_bytes", message, "write accurate_ecn = true, or ecn_bytes = false"));
         }
         if counts && config.profile == Profile::Ns2 {
             let message = "accurate_ecn has no effect: in ns-2 no SYN asks for anything".to_owned();

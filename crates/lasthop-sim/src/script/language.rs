@@ -2,6 +2,7 @@
 
 use lasthop_core::time::Span;
 use lasthop_net::transport::codec::{Blocks, Ecn, Flags};
+use lasthop_net::transport::extra::ByteCounts;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -121,6 +122,7 @@ pub(super) struct Wanted {
     /// The packet whose timestamp is echoed, by its label.
     pub(super) echo_of: Option<String>,
     pub(super) sack: Blocks,
+    pub(super) byte_counts: Option<ByteCounts>,
 }
 
 /// An option that a line says is not there.
@@ -129,6 +131,7 @@ pub(super) enum Absent {
     Timestamps,
     SackPermitted,
     WindowScale,
+    ByteCounts,
 }
 
 /// A segment, in relative numbers: the SYN of either side is 0.
@@ -411,14 +414,38 @@ fn read_range(text: &str) -> Result<(u32, u32, u16), String> {
     Ok((seq, count, payload))
 }
 
+/// The fields of the option of Accurate ECN as they are on the wire: `e1b 1 ceb 0 e0b 1`, or `e0b` first; those at the
+/// end may be left out.
+fn read_counts(words: &[&str]) -> Option<ByteCounts> {
+    let ect1_first = words.first() != Some(&"e0b");
+    let names = if ect1_first { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+    let mut counts = ByteCounts { ect1_first, ..ByteCounts::default() };
+    for pair in words.chunks(2) {
+        let &[name, value] = pair else { return None };
+        let place = usize::from(counts.present);
+        let value: u32 = value.parse().ok().filter(|&value| value < 1 << 24)?;
+        *counts.fields.get_mut(place).filter(|_| names[place] == name)? = value;
+        counts.present += 1;
+    }
+    Some(counts)
+}
+
+/// The same in the notation of scripts.
+pub(super) fn written_counts(counts: &ByteCounts) -> String {
+    let names = if counts.ect1_first { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+    let fields = names.iter().zip(counts.fields).take(counts.present.into());
+    fields.fold("ECN".to_owned(), |text, (name, value)| format!("{text} {name} {value}"))
+}
+
 fn read_options(text: &str) -> Result<Wanted, String> {
     let mut wanted = Wanted::default();
     for option in text.split(',') {
         let words: Vec<&str> = option.split_ascii_whitespace().collect();
         let wrong = || {
             format!(
-                "option {:?}: give mss N, wscale N, sackOK, TS, TS ecr @label, or sack A:B ...; \
-                               'no TS', 'no sackOK', 'no wscale' where they must not be",
+                "option {:?}: give mss N, wscale N, sackOK, TS, TS ecr @label, sack A:B ..., or ECN with up to \
+                 three of e1b N ceb N e0b N or of e0b N ceb N e1b N; 'no TS', 'no sackOK', 'no wscale', 'no ECN' \
+                 where they must not be",
                 option.trim()
             )
         };
@@ -432,11 +459,13 @@ fn read_options(text: &str) -> Result<Wanted, String> {
             ["TS"] => wanted.timestamps = true,
             ["no", "TS"] => wanted.without.push(Absent::Timestamps),
             ["no", "sackOK"] => wanted.without.push(Absent::SackPermitted),
+            ["no", "ECN"] => wanted.without.push(Absent::ByteCounts),
             ["no", "wscale"] => wanted.without.push(Absent::WindowScale),
             ["TS", "ecr", label] => {
                 wanted.timestamps = true;
                 wanted.echo_of = Some(label.strip_prefix('@').ok_or_else(wrong)?.to_owned());
             }
+            ["ECN", ref counts @ ..] => wanted.byte_counts = Some(read_counts(counts).ok_or_else(wrong)?),
             ["sack", ref blocks @ ..] if !blocks.is_empty() && blocks.len() <= 4 => {
                 for block in blocks {
                     let ends = block.split_once(':').ok_or_else(wrong)?;

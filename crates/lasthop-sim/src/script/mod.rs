@@ -23,12 +23,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::plan::{TcpConfig, Transport as Planned};
-use lasthop_net::transport::codec::{self, Blocks, Ecn, Flags, Header, MAX_PACKET, Options, Tcp, Transport};
+use lasthop_net::transport::codec::{
+    self, Blocks, Ecn, Flags, Header, MAX_PACKET, Measured, Options, Tcp, Transport,
+};
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::scenario::{Format, Scenario};
-use language::{Absent, Action, Claim, Event, Quantity, Segment};
+use language::{Absent, Action, Claim, Event, Quantity, Segment, written_counts};
 pub use language::{Examined, Head, ScriptError};
 use simulated::Simulated;
 pub use situation::{Room, Situation, Way, play};
@@ -363,6 +365,7 @@ impl<'a> Player<'a> {
             Absent::Timestamps => has.timestamps.is_none(),
             Absent::SackPermitted => !has.sack_permitted,
             Absent::WindowScale => has.window_scale.is_none(),
+            Absent::ByteCounts => has.measured.byte_counts.is_none(),
         });
         let echo = options.echo_of.as_ref().is_none_or(|label| {
             // Whose own timestamp a label of ours names.
@@ -381,6 +384,10 @@ impl<'a> Player<'a> {
             (!options.timestamps || has.timestamps.is_some(), "timestamps option"),
             (echo, "timestamp echo"),
             (absent, "set of options"),
+            (
+                options.byte_counts.is_none() || options.byte_counts == has.measured.byte_counts,
+                "option of Accurate ECN",
+            ),
             (blocks(&options.sack, 0) == blocks(&has.sack, own), "list of SACK blocks"),
         ];
         checks.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
@@ -428,6 +435,7 @@ impl<'a> Player<'a> {
                 sack_permitted: wanted.sack_permitted,
                 timestamps: agreed.then_some((stamp, echo)),
                 sack: blocks.map(|&(from, to)| (wrap(from), wrap(to))).collect(),
+                measured: Measured { byte_counts: wanted.byte_counts, ..Measured::default() },
                 ..Options::default()
             },
         };
@@ -511,6 +519,7 @@ fn show(header: &Header, tcp: &Tcp, payload: usize, starts: [u32; 2]) -> String 
     if !blocks.is_empty() {
         options.push(format!("sack {}", blocks.join(" ")));
     }
+    options.extend(tcp.options.measured.byte_counts.as_ref().map(written_counts));
     if !options.is_empty() {
         let _ = write!(text, " <{}>", options.join(","));
     }

@@ -79,6 +79,7 @@ impl<'a> Recorder<'a> {
             sack_permitted: has.sack_permitted,
             timestamps: has.timestamps.is_some(),
             sack,
+            byte_counts: has.measured.byte_counts,
             ..Wanted::default()
         };
         let segment = Segment {

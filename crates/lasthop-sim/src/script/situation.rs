@@ -288,6 +288,7 @@ impl Run<'_> {
                 timestamps: (syn && timestamps.is_some()) || echo_of.is_some(),
                 echo_of,
                 sack: blocks.map(|&(from, to)| (relative(from), relative(to))).collect(),
+                byte_counts: tcp.options.measured.byte_counts,
                 ..Wanted::default()
             },
             ..Segment::default()

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use lasthop_core::time::Span;
 use lasthop_net::transport::codec::{Ecn, Flags};
 
-use super::language::{Absent, Head, RULE, Segment, Wanted};
+use super::language::{Absent, Head, RULE, Segment, Wanted, written_counts};
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -80,6 +80,7 @@ fn options(wanted: &Wanted) -> Vec<String> {
             Absent::Timestamps => "TS",
             Absent::SackPermitted => "sackOK",
             Absent::WindowScale => "wscale",
+            Absent::ByteCounts => "ECN",
         };
         format!("no {name}")
     }));
@@ -88,5 +89,6 @@ fn options(wanted: &Wanted) -> Vec<String> {
     if !blocks.is_empty() {
         options.push(format!("sack {}", blocks.join(" ")));
     }
+    options.extend(wanted.byte_counts.as_ref().map(written_counts));
     options
 }

@@ -11,6 +11,7 @@
 //! | `LR` | 12 | ACK: wave, segments of it that arrived, bytes per second (0: unknown) |
 //! | `LP` | 5 | probe (0) or its answer (1) (TCP Probing) |
 
+use super::super::extra::ByteCounts;
 use super::{Blocks, MAX_BLOCKS, MAX_OPTIONS, Measured, Options, ParseError, Probe, Report, WriteError};
 
 /// Kinds of options.
@@ -22,6 +23,9 @@ pub(super) mod kind {
     pub(in super::super) const SACK_PERMITTED: u8 = 4;
     pub(in super::super) const SACK: u8 = 5;
     pub(in super::super) const TIMESTAMPS: u8 = 8;
+    /// Accurate ECN, ECT(0) or ECT(1) first.
+    pub(in super::super) const BYTES_ECT0: u8 = 172;
+    pub(in super::super) const BYTES_ECT1: u8 = 174;
     pub(in super::super) const EXPERIMENT: u8 = 253;
 }
 
@@ -73,6 +77,15 @@ fn take_option(options: &mut Options, kind: u8, content: &[u8]) -> Option<()> {
             }
         }
         kind::TIMESTAMPS => options.timestamps = Some(two_words(content)?),
+        kind::BYTES_ECT0 | kind::BYTES_ECT1 => {
+            // Of another length it is read as far as whole fields go (RFC 9768 section 3.2.3).
+            let mut counts = ByteCounts { ect1_first: kind == kind::BYTES_ECT1, present: 0, fields: [0; 3] };
+            for (slot, field) in counts.fields.iter_mut().zip(content.chunks_exact(3)) {
+                *slot = field.iter().fold(0, |value, &byte| value << 8 | u32::from(byte));
+                counts.present += 1;
+            }
+            options.measured.byte_counts = Some(counts);
+        }
         kind::EXPERIMENT => {
             // Without room for an identifier it belongs to another experiment (RFC 6994 section 3).
             let Some((&identifier, content)) = content.split_first_chunk::<2>() else { return Some(()) };
@@ -187,6 +200,12 @@ impl OptionWriter {
         if let Some(Report { wave, segments, rate }) = measured.report {
             let content: [&[u8]; 3] = [&wave.to_be_bytes(), &segments.to_be_bytes(), &rate.to_be_bytes()];
             self.put(kind::EXPERIMENT, &experiment::REPORT, &content);
+        }
+        if let Some(counts) = measured.byte_counts {
+            let kind = if counts.ect1_first { kind::BYTES_ECT1 } else { kind::BYTES_ECT0 };
+            let [a, b, c] = counts.fields.map(|field| field.to_be_bytes());
+            let fields = [&a[1..], &b[1..], &c[1..]];
+            self.put(kind, &[], &fields[..usize::from(counts.present.min(3))]);
         }
         if let Some(probe) = measured.probe {
             self.put(kind::EXPERIMENT, &experiment::PROBE, &[&[u8::from(probe == Probe::Answer)]]);

@@ -78,6 +78,15 @@ fn options_are_aligned() {
     assert_eq!(of(Measured { probe: Some(Probe::Answer), ..none }), [253, 5, b'L', b'P', 1, 0, 0, 0]);
     assert_eq!(options_of(Options { length: 8, ..Options::default() }), [0; 8]);
     assert_eq!((Options::default().block_room(), stamped.block_room()), (4, 3));
+    // RFC 9768 section 3.2.3, beside timestamps: two blocks have room, three where there are no timestamps.
+    let counts = ByteCounts { ect1_first: true, present: 3, fields: [1, 0x01_0203, 0xff_ffff] };
+    let option = |counts| Measured { byte_counts: Some(counts), ..none };
+    assert_eq!(of(option(counts)), [174, 11, 0, 0, 1, 1, 2, 3, 255, 255, 255, 0]);
+    let short = ByteCounts { ect1_first: false, present: 2, ..counts };
+    assert_eq!(of(option(short)), [172, 8, 0, 0, 1, 1, 2, 3]);
+    assert_eq!(of(option(ByteCounts { present: 1, ..counts })), [174, 5, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(Options { measured: option(short), ..stamped }.block_room(), 2);
+    assert_eq!(Options { measured: option(counts), ..Options::default() }.block_room(), 3);
     let times = Measured { times: Some((1, 2)), ..none };
     assert_eq!(Options { measured: times, ..stamped }.block_room(), 1);
 }
@@ -193,6 +202,14 @@ fn options_of_others() {
     // Kind 30 is multipath TCP, 254 an experiment, 253 with `XX` another one; behind the end is anything.
     let bytes = [30, 4, 1, 2, 254, 4, 9, 9, 253, 6, b'X', b'X', 1, 2, 253, 3, 1, 1, 2, 4, 5, 180, 0, 8, 3];
     assert_eq!(options::parse(&bytes).map(|options| options.mss), Ok(Some(1460)));
+    // The option of Accurate ECN of any length: whole fields are read (RFC 9768 section 3.2.3).
+    for (length, present) in [(2, 0), (4, 0), (5, 1), (7, 1), (8, 2), (11, 3), (14, 3)] {
+        let mut bytes = vec![172, length];
+        bytes.resize(usize::from(length), 1);
+        let fields = std::array::from_fn(|place| if place < present { 0x01_0101 } else { 0 });
+        let counts = ByteCounts { ect1_first: false, present: present as u8, fields };
+        assert_eq!(options::parse(&bytes).map(|options| options.measured.byte_counts), Ok(Some(counts)));
+    }
     // Four blocks fit beside nothing else; none at all is a mistake.
     assert_eq!(options::parse(&[5, 2, 0, 0]), Err(ParseError::Option { kind: 5, length: 2 }));
     assert_eq!(
@@ -252,11 +269,15 @@ fn measured() -> impl Strategy<Value = Measured> {
     // Those of a data segment, of an ACK, or of a probe.
     let report = any::<(u16, u16, u32)>().prop_map(|(wave, segments, rate)| Report { wave, segments, rate });
     let data = any::<Option<(u16, u16)>>().prop_map(|wave| Measured { wave, ..Measured::default() });
-    let ack = (any::<Option<(u32, u32)>>(), prop::option::of(report)).prop_map(|(times, report)| Measured {
-        times,
-        report,
-        ..Measured::default()
-    });
+    let counts =
+        (any::<bool>(), prop::collection::vec(0u32..1 << 24, 0..=3)).prop_map(|(ect1_first, known)| {
+            let mut counts = ByteCounts { ect1_first, present: known.len() as u8, fields: [0; 3] };
+            counts.fields[..known.len()].copy_from_slice(&known);
+            counts
+        });
+    let ack = (any::<Option<(u32, u32)>>(), prop::option::of(report), prop::option::of(counts)).prop_map(
+        |(times, report, byte_counts)| Measured { times, report, byte_counts, ..Measured::default() },
+    );
     let probe =
         (any::<Option<u32>>(), prop::option::of(prop_oneof![Just(Probe::Request), Just(Probe::Answer)]))
             .prop_map(|(discards, probe)| Measured { discards, probe, ..Measured::default() });

@@ -256,6 +256,9 @@ pub struct TcpConfig {
     pub ecn: bool,
     /// Marks are fed back by their number (RFC 9768), if the other end agrees; with ECN.
     pub accurate_ecn: bool,
+    /// The number of marks is accompanied by that of marked bytes, in an option (RFC 9768 section 3.2.3); with
+    /// `accurate_ecn`.
+    pub ecn_bytes: bool,
     /// What is ECN-capable carries ECT(1) in place of ECT(0) (RFC 9331).
     pub ect1: bool,
     /// Delayed ACKs; `None` acknowledges every segment.
@@ -490,6 +493,11 @@ impl TcpConfig {
         self.ecn || self.needs().exact_marks
     }
 
+    /// Whether marks are also told in bytes, if both ends count them.
+    pub fn asks_for_bytes(&self) -> bool {
+        self.ecn_bytes && self.asks_for_count()
+    }
+
     /// Whether the SYN asks for the number of marks. The agents of ns-2 have no SYN that asks for anything.
     pub fn asks_for_count(&self) -> bool {
         self.accurate_ecn && self.uses_ecn() && self.profile != Profile::Ns2
@@ -546,6 +554,7 @@ impl TcpConfig {
             dsack: true,
             ecn: false,
             accurate_ecn: false,
+            ecn_bytes: false,
             ect1: false,
             delayed_ack: Some(DelayedAck::USUAL),
             limited_transmit: true,
@@ -695,6 +704,13 @@ impl TcpConfig {
             (_, Profile::Ns2) => 8 * blocks,
             _ => 4 + 8 * blocks,
         }
+    }
+
+    /// Bytes of the largest ACK, with this number of SACK blocks.
+    pub fn largest_ack(&self, blocks: u32) -> u32 {
+        let usual = self.ack_size() + self.sack_size(blocks);
+        // Where the option of Accurate ECN has no room beside blocks, it is left out.
+        if self.asks_for_bytes() { (usual + 12).min(BASE_HEADER + 40) } else { usual }
     }
 
     /// Bytes of the SYN: options are counted outside ns-2 (MSS 4, window scale 4, SACK permitted and timestamps 12);

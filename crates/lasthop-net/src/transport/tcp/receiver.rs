@@ -9,7 +9,7 @@ use lasthop_core::time::{Span, Time};
 use super::accurate::{self, Feedback};
 use super::ack_frequency::AckFrequency;
 use super::autotuning::Autotuning;
-use super::config::{DelayedAck, TcpConfig};
+use super::config::{BASE_HEADER, DelayedAck, TcpConfig};
 use super::mobile_receiver::MobileReceiver;
 use super::mobility::Mobility;
 use super::reader::Reader;
@@ -19,8 +19,8 @@ use super::segments::Ranges;
 use super::window::Scale;
 use crate::handoff::HostEvent;
 use crate::measure::{FlowStats, Window};
-use crate::transport::codec::Ecn;
-use crate::transport::extra::{Extra, Offer, first_sent};
+use crate::transport::codec::{Ecn, MAX_OPTIONS};
+use crate::transport::extra::{ByteCounts, Extra, Offer, first_sent};
 use crate::transport::profile::Profile;
 use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlocks};
 
@@ -502,6 +502,9 @@ impl TcpReceiver {
     /// Counts a packet if it is marked; three bits of the count are all that is ever told. An ACK is due at once at the
     /// first of marked data in a row, and at every second mark (RFC 9768 section 3.2.2.5.1).
     fn count_mark(&mut self, packet: &Packet) {
+        if let Some(options) = &mut self.options {
+            options.count_bytes(packet);
+        }
         let marked = packet.has(flag::CE);
         let begins = !std::mem::replace(&mut self.last_marked, marked) && packet.payload > 0;
         if !marked {
@@ -806,6 +809,7 @@ impl TcpReceiver {
         if self.window_moves {
             self.move_window(now);
         }
+        let counts = self.options.as_deref_mut().map_or(0, ReceiverOptions::take_room);
         let (size, flags, window) = if kind == Kind::SynAck {
             (self.syn_ack_size, self.agrees, self.can.scale.unscaled(self.window))
         } else {
@@ -816,13 +820,39 @@ impl TcpReceiver {
             stamp: now,
             echo: self.echo,
             window,
-            bytes: self.sacks.as_ref().map_or(size, |sacks| size + self.sack_sizes[sacks.blocks.len()]),
+            bytes: counts
+                + self.sacks.as_ref().map_or(size, |sacks| size + self.sack_sizes[sacks.blocks.len()]),
             extra: NONE,
             kind,
             flags,
             note: Note::BACK,
             ..Packet::default()
         }
+    }
+
+    /// The option with counts of bytes in the next ACK: none if nothing has changed since the last, or if there is no
+    /// room. Two SACK blocks go before it, others make room (RFC 9768 section 3.2.3.3).
+    #[inline(never)]
+    fn tell_bytes(&mut self, opens: bool) -> Option<ByteCounts> {
+        let counts = self.counts_marks();
+        let counts = self.options.as_ref().filter(|_| counts)?.counts_due(opens)?;
+        let size = counts.padded() as u16;
+        let most = BASE_HEADER as u16 + MAX_OPTIONS as u16;
+        // A SYN-ACK has no blocks, and room.
+        if let Some(sacks) = self.sacks.as_deref_mut().filter(|_| !opens) {
+            let fits = |blocks: usize| self.ack_size + self.sack_sizes[blocks] + size <= most;
+            let blocks = sacks.blocks.len();
+            if !fits(blocks) {
+                if blocks <= 2 || !fits(2) {
+                    return None;
+                }
+                sacks.blocks.keep(2);
+            }
+        }
+        if let Some(options) = &mut self.options {
+            options.tell(size);
+        }
+        Some(counts)
     }
 
     /// A RST, or the answer to the probe that has just arrived: it echoes the time of the probe, by which the sender
@@ -861,20 +891,29 @@ impl TcpReceiver {
     #[inline]
     pub fn extra(&mut self, kind: Kind, now: Time) -> Option<Extra> {
         if kind == Kind::SynAck {
-            return Some(self.answer_offer());
+            let byte_counts = if self.options.is_some() { self.tell_bytes(true) } else { None };
+            return Some(Extra { byte_counts, ..self.answer_offer() });
         }
         if kind == Kind::Reset {
             return None;
         }
+        let byte_counts = if self.options.is_some() { self.tell_bytes(false) } else { None };
         let sack = self.sacks.as_ref().map(|sacks| sacks.blocks).filter(|blocks| !blocks.is_empty());
         if self.options.is_none() && sack.is_none() {
             return None;
         }
-        let mut extra = Extra { sack: sack.unwrap_or_default(), ..Extra::default() };
+        let mut extra = Extra { sack: sack.unwrap_or_default(), byte_counts, ..Extra::default() };
         if let Some(options) = &mut self.options {
             options.fill(&mut extra, now);
         }
         Some(extra)
+    }
+
+    /// The option went with no segment.
+    pub(crate) fn tell_again(&mut self) {
+        if let Some(options) = &mut self.options {
+            options.tell_again();
+        }
     }
 
     /// The next ACK has no blocks.

@@ -1,5 +1,6 @@
 //! What a receiver measures and echoes for a sender that asked for it (`Needs` in `lasthop-cc`): receive times,
-//! discarded frames, wave rates. `receiver.rs` feeds it every segment and attaches the result to every ACK.
+//! discarded frames, wave rates, bytes by ECN field. `receiver.rs` feeds it every segment and attaches the result to
+//! every ACK.
 
 use std::collections::VecDeque;
 
@@ -7,8 +8,9 @@ use lasthop_cc::{Needs, ReceiveTime, WaveReport};
 use lasthop_core::packet::Packet;
 use lasthop_core::time::{Span, Time};
 
+use super::accurate::Bytes;
 use super::config::TcpConfig;
-use crate::transport::extra::{Extra, Wave};
+use crate::transport::extra::{ByteCounts, Extra, Wave};
 
 /// The measuring part of a receiver.
 #[derive(Clone, Debug)]
@@ -23,6 +25,11 @@ pub(crate) struct ReceiverOptions {
     arriving: Option<Arriving>,
     /// The newest wave that is complete.
     report: Option<WaveReport>,
+    /// Bytes by ECN field, if they are counted, and how long the option of the next ACK is.
+    bytes: Option<Bytes>,
+    room: u16,
+    /// A SYN-ACK has had the option: one that is sent again is without it (RFC 9768 section 3.2.3.2.2).
+    opened: bool,
 }
 
 /// A wave of which something has arrived.
@@ -50,7 +57,8 @@ impl ReceiverOptions {
     /// `None` if nothing is to be measured.
     pub(crate) fn new(config: &TcpConfig) -> Option<Box<ReceiverOptions>> {
         let needs = config.needs();
-        let any = needs.receive_times || needs.discards || needs.waves;
+        let counts = config.asks_for_bytes();
+        let any = needs.receive_times || needs.discards || needs.waves || counts;
         any.then(|| {
             Box::new(ReceiverOptions {
                 needs,
@@ -59,6 +67,9 @@ impl ReceiverOptions {
                 noise: VecDeque::new(),
                 arriving: None,
                 report: None,
+                bytes: counts.then(Bytes::new),
+                room: 0,
+                opened: false,
             })
         })
     }
@@ -108,6 +119,40 @@ impl ReceiverOptions {
         if self.needs.discards {
             self.noise.push_back(at);
         }
+    }
+
+    /// Counts the bytes of a packet on a connection that has agreed to it.
+    pub(crate) fn count_bytes(&mut self, packet: &Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.take(packet);
+        }
+    }
+
+    /// The option that the next ACK is to have, that of a SYN-ACK if `opens`.
+    pub(crate) fn counts_due(&self, opens: bool) -> Option<ByteCounts> {
+        let bytes = self.bytes.as_ref()?;
+        if opens { Some(bytes.whole()).filter(|_| !self.opened) } else { bytes.due() }
+    }
+
+    /// There is room for it: `room` bytes.
+    pub(crate) fn tell(&mut self, room: u16) {
+        (self.room, self.opened) = (room, true);
+        if let Some(bytes) = &mut self.bytes {
+            bytes.told();
+        }
+    }
+
+    /// It was not sent after all.
+    pub(crate) fn tell_again(&mut self) {
+        (self.room, self.opened) = (0, false);
+        if let Some(bytes) = &mut self.bytes {
+            bytes.tell_again();
+        }
+    }
+
+    /// What the ACK that is made is longer by.
+    pub(crate) fn take_room(&mut self) -> u16 {
+        std::mem::take(&mut self.room)
     }
 
     /// Puts the measurements up to `now` onto an ACK.

@@ -7,9 +7,7 @@ use lasthop_core::time::{Span, Time};
 use super::alarms::Alarm;
 use super::recovery::RecoveryEngine;
 use super::{Action, Connection};
-use crate::transport::codec::Ecn;
 use crate::transport::extra::Extra;
-use crate::transport::tcp::accurate;
 use crate::transport::tcp::rtt::{is_stale, ticks_between};
 use crate::transport::wire::Wire;
 
@@ -70,8 +68,7 @@ impl Connection {
         if self.ecn {
             let marked = if packet.kind == Kind::SynAck {
                 if self.marks.counted {
-                    // RFC 9768 section 3.2.2.1: how it came is told by an ACK of its own, before data.
-                    self.send_ack_with(accurate::reflect(Ecn::of_flags(packet.flags)), now, wire);
+                    self.send_third(packet, now, wire);
                 }
                 // The bit agrees to the use of ECN. ns-2 takes it for a mark when the SYN was lost.
                 self.ns2 && self.action == Action::Timeout

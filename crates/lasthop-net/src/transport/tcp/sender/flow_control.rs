@@ -106,7 +106,7 @@ impl Connection {
             }
         }
         if self.marks.counted {
-            self.take_agreement(packet);
+            self.take_agreement(packet, extra.and_then(|extra| extra.byte_counts));
         } else {
             // RFC 3168 §6.1.1; in ns-2 the agents agree on their own.
             self.ecn &= self.ns2 || packet.has(flag::ECE);

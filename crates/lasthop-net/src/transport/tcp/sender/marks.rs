@@ -4,13 +4,16 @@
 //! `ack.rs` hands every ACK to [`Connection::hear_count`] first, which gives it the form that the rest of the sender
 //! knows: an echo where marks are told of, and nothing else in the bits of the counter.
 
-use lasthop_core::packet::{Kind, Packet, flag};
+use lasthop_core::packet::{Kind, NONE, Packet, flag};
+use lasthop_core::time::Time;
 
 use super::Connection;
 use super::recovery::RecoveryEngine;
-use crate::transport::extra::Extra;
+use crate::transport::codec::Ecn;
+use crate::transport::extra::{ByteCounts, Extra};
 use crate::transport::sack::SackBlocks;
 use crate::transport::tcp::accurate::{self, Counter, Feedback};
+use crate::transport::wire::Wire;
 
 /// What a sender stores of them.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +23,18 @@ pub(super) struct Marks {
     /// The bits by which its own segments tell of marked packets of the other end; none before that is agreed.
     pub(super) told: u8,
     counter: Counter,
+    /// Its segments of the handshake carry the option of bytes.
+    in_bytes: bool,
     /// Duplicate ACKs without SACK blocks, for segments that no ACK has covered yet.
-    departed: u32,
+    departed: u16,
     /// Segments that the present ACK tells were marked.
-    newly: u32,
+    newly: u16,
 }
 
 impl Marks {
-    /// `counted`: the SYN will ask for the count.
-    pub(super) fn new(counted: bool) -> Marks {
-        Marks { counted, told: 0, counter: Counter::after(0), departed: 0, newly: 0 }
+    /// `counted`: the SYN will ask for the count; `in_bytes`: and this end tells of bytes.
+    pub(super) fn new(counted: bool, in_bytes: bool) -> Marks {
+        Marks { counted, told: 0, counter: Counter::after(0), in_bytes, departed: 0, newly: 0 }
     }
 }
 
@@ -58,7 +63,7 @@ impl Connection {
 
     /// The first SYN-ACK decides what is fed back (RFC 9768 section 3.1.5). Without the count no data carries ECT(1)
     /// (RFC 9331 section 4.1); with a changed ECN field none is ECN-capable (RFC 9768 section 3.2.2.3).
-    pub(super) fn take_agreement(&mut self, answer: &Packet) {
+    pub(super) fn take_agreement(&mut self, answer: &Packet, counts: Option<ByteCounts>) {
         if self.marks.told != 0 {
             return;
         }
@@ -66,6 +71,9 @@ impl Connection {
             Feedback::Accurate => {
                 let marked = u32::from(answer.has(flag::CE));
                 self.marks.told = accurate::flags(accurate::FIRST + marked);
+                if let Some(counts) = counts {
+                    self.marks.counter.begin(counts);
+                }
                 if accurate::is_mangled(answer.flags) {
                     self.capable = 0;
                 }
@@ -73,6 +81,21 @@ impl Connection {
             Feedback::Classic => (self.marks.counted, self.capable) = (false, flag::ECT),
             Feedback::None => (self.marks.counted, self.ecn) = (false, false),
         }
+    }
+
+    /// The third segment of the handshake: it tells how the SYN-ACK came (RFC 9768 section 3.2.2.1), and shows the
+    /// option, if this end has it.
+    pub(super) fn send_third<W: Wire>(&mut self, answer: &Packet, now: Time, wire: &mut W) {
+        let flags = accurate::reflect(Ecn::of_flags(answer.flags));
+        let counts = Some(accurate::Bytes::new().whole()).filter(|_| self.marks.in_bytes);
+        let (bytes, extra) = match counts {
+            Some(counts) => {
+                let extra = Extra { byte_counts: Some(counts), ..Extra::default() };
+                (self.ack_size + counts.padded() as u16, wire.attach(extra))
+            }
+            None => (self.ack_size, NONE),
+        };
+        self.send_bare(flags, (bytes, extra), now, wire);
     }
 
     /// A server hears how its SYN-ACK came, by the bits of an ACK without data (RFC 9768, table 4). Returns those that
@@ -105,7 +128,13 @@ impl Connection {
         let delivered = self.newly_acknowledged::<E>(packet, extra.map(|extra| &extra.sack));
         // One that a later one has overtaken tells nothing (appendix A.1).
         if delivered > 0 || self.timestamps && packet.stamp > self.peer_stamp {
-            self.marks.newly = self.marks.counter.take(accurate::number(packet.flags), delivered);
+            let counts = extra.and_then(|extra| extra.byte_counts);
+            let taken = self.marks.counter.take(accurate::number(packet.flags), delivered, counts, self.mss);
+            self.marks.newly = u16::try_from(taken.marked).unwrap_or(u16::MAX);
+            if taken.contradicts {
+                // Section 3.2.3.2.5: nothing of it may be marked any more.
+                self.capable = 0;
+            }
             heard.flags |= if self.marks.newly > 0 && self.ecn { flag::ECE } else { 0 };
         }
         heard
@@ -123,13 +152,13 @@ impl Connection {
         }
         if covered == 0 {
             let departs = ack == self.una && self.una < self.max_sent;
-            self.marks.departed += u32::from(departs);
+            self.marks.departed = self.marks.departed.saturating_add(departs.into());
             return u32::from(departs);
         }
         // What the ACK covers has been counted, but for the segment whose arrival called for it.
-        let counted = self.marks.departed.min(covered - 1);
+        let counted = self.marks.departed.min(u16::try_from(covered - 1).unwrap_or(u16::MAX));
         self.marks.departed -= counted;
-        if self.una < self.timeout_recover { 1 } else { covered - counted }
+        if self.una < self.timeout_recover { 1 } else { covered - u32::from(counted) }
     }
 
     /// Whole segments within `[start, end)` that no SACK block has reported yet.

@@ -316,7 +316,7 @@ impl TcpSender {
             limited_transmit: config.limited_transmit,
             idle_restart: config.idle_restart,
             ecn: config.uses_ecn(),
-            marks: Marks::new(config.asks_for_count()),
+            marks: Marks::new(config.asks_for_count(), config.asks_for_bytes()),
             capable: if config.ect1 { flag::ECT | flag::ECT_1 } else { flag::ECT },
             grow_when_limited_elsewhere: config.grow_when_limited_elsewhere,
             data_header: config.data_header() as u16,

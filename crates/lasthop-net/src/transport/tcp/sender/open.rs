@@ -92,12 +92,17 @@ impl Connection {
 
     /// A segment without data: the third of the handshake, or the answer to the receiver's FIN.
     pub(super) fn send_ack<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        self.send_ack_with(self.marks.told, now, wire);
+        self.send_bare(self.marks.told, (self.ack_size, NONE), now, wire);
     }
 
-    /// The same with these bits of the header.
-    pub(super) fn send_ack_with<W: Wire>(&mut self, flags: u8, now: Time, wire: &mut W) {
-        let bytes = self.ack_size;
+    /// The same with these bits of the header, of this size and with what hangs off it.
+    pub(super) fn send_bare<W: Wire>(
+        &mut self,
+        flags: u8,
+        (bytes, extra): (u16, u32),
+        now: Time,
+        wire: &mut W,
+    ) {
         wire.send(
             Packet {
                 seq: self.next,
@@ -105,7 +110,7 @@ impl Connection {
                 echo: self.peer_stamp,
                 window: self.own_window,
                 bytes,
-                extra: NONE,
+                extra,
                 kind: Kind::Ack,
                 flags,
                 ..Packet::default()
