@@ -77,7 +77,7 @@ impl<D: Element> Bench<D> {
     }
 
     /// Stores what a packet carries beyond its header.
-    pub(super) fn attach(&mut self, extra: Extra) -> u32 {
+    pub(super) fn attach(&mut self, extra: &Extra) -> u32 {
         self.extras.insert(extra)
     }
 
@@ -136,7 +136,7 @@ impl<D: Element> Bench<D> {
     }
 
     /// The same for a packet that is given, with what it carries beyond its header.
-    pub(super) fn offer_packet(&mut self, port: u32, packet: Packet, extra: Option<Extra>, now: Time) {
+    pub(super) fn offer_packet(&mut self, port: u32, packet: Packet, extra: Option<&Extra>, now: Time) {
         self.run_until(now);
         let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
         let (bytes, ecn) = (packet.bytes, Ecn::of(packet.flags));
@@ -274,7 +274,7 @@ pub(super) fn hammer<D: Element>(make: impl Fn() -> D, ports: u32, look: impl Fn
         }
         let offer = Offer { timestamps: pick(4) > 0, ..Offer::default() };
         let extra = (kind == Kind::SynAck).then(|| Extra { offer: Some(offer), ..Extra::default() });
-        packet.extra = extra.map_or(NONE, |extra| bench.extras.insert(extra));
+        packet.extra = extra.map_or(NONE, |extra| bench.extras.insert(&extra));
         let (port, flow) = (pick(ports.into()) as u32, pick(5) as u32);
         now += Span(pick(3) * pick(3) * pick(5_000_000));
         bench.run_until(now);

@@ -625,7 +625,7 @@ mod tests {
             0,
             millis(0),
         );
-        let extra = bench.attach(Extra { offer, ..Extra::default() });
+        let extra = bench.attach(&Extra { offer, ..Extra::default() });
         let answer =
             Packet { seq: 1, kind: Kind::SynAck, bytes: 60, extra, note: Note::BACK, ..Packet::default() };
         bench.offer_at(answer, INBOUND, 0, millis(10));

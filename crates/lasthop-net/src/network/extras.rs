@@ -53,7 +53,7 @@ impl ExtraArena {
     }
 
     /// Stores an extra and returns its index.
-    pub(crate) fn insert(&mut self, extra: Extra) -> u32 {
+    pub(crate) fn insert(&mut self, extra: &Extra) -> u32 {
         if let Some(tickets) = &mut self.tickets
             && let Some(ticket) = extra.bytes_at
         {
@@ -64,11 +64,11 @@ impl ExtraArena {
             tickets.carried[ticket].0 += 1;
         }
         if let Some(index) = self.free.pop() {
-            self.extras[index as usize] = extra;
+            self.extras[index as usize] = *extra;
             return index;
         }
         make_room(&mut self.extras, 64);
-        self.extras.push(extra);
+        self.extras.push(*extra);
         (self.extras.len() - 1) as u32
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut arena = ExtraArena::default();
         arena.track_tickets();
         let with = |ticket| Extra { bytes_at: Some(ticket), ..Extra::default() };
-        let indices = [7, 7, 3].map(|ticket| arena.insert(with(ticket)));
+        let indices = [7, 7, 3].map(|ticket| arena.insert(&with(ticket)));
         let mut gone = Vec::new();
         arena.remove(indices[0]);
         arena.gone(&mut gone);
@@ -119,7 +119,7 @@ mod tests {
         arena.remove(indices[1]);
         arena.remove(NONE);
         // A copy that is made of a packet that has just gone.
-        let again = arena.insert(with(3));
+        let again = arena.insert(&with(3));
         arena.gone(&mut gone);
         assert_eq!(gone, [7]);
         assert!(arena.is_carried(3) && !arena.is_carried(7));

@@ -327,7 +327,7 @@ impl Network {
             extra.first_sent = Some(at);
             return index;
         }
-        self.extras.insert(Extra { first_sent: Some(at), ..Extra::default() })
+        self.extras.insert(&Extra { first_sent: Some(at), ..Extra::default() })
     }
 
     /// The receiver of `flow` answers the SYN that it has withheld its answer from.
@@ -417,7 +417,7 @@ impl Network {
     }
 
     /// A packet from outside enters the path of `flow` at the end from which it comes, `at` a time that may lie ahead.
-    pub(crate) fn inject(&mut self, flow: usize, packet: Packet, extra: Option<Extra>, at: Time) {
+    pub(crate) fn inject(&mut self, flow: usize, packet: Packet, extra: Option<&Extra>, at: Time) {
         let Ways { forward, back } = self.ways[flow];
         let first = if packet.is_forward() { forward } else { back };
         let extra = extra.map_or(NONE, |extra| self.extras.insert(extra));
@@ -681,7 +681,7 @@ impl Network {
                 self.lose(parcel.flow, parcel.packet, at, cause);
             }
             Effect::Emit { packet, extra, hop, at } => {
-                let extra = extra.map_or(NONE, |extra| self.extras.insert(*extra));
+                let extra = extra.map_or(NONE, |extra| self.extras.insert(&extra));
                 let index = self.enter(Packet { extra, ..packet }, at);
                 // Right behind itself it is the feeder that forwards; elsewhere it is one of its own, unlike any place.
                 let before = self.hops[hop as usize - 1];
@@ -927,7 +927,7 @@ impl Network {
         }
         if let Some(kind) = answer {
             stats.acks_sent += u64::from(self.window.contains(at));
-            let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(extra));
+            let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(&extra));
             *packet = Packet { extra, ..receiver.acknowledge(kind, at) };
         }
         let due = receiver.rearm();
@@ -983,11 +983,11 @@ impl Network {
     fn answer(&mut self, flow: u32, kind: Kind, at: Time) -> u32 {
         self.flows[flow as usize].acks_sent += u64::from(self.window.contains(at));
         let receiver = &mut self.receivers[flow as usize];
-        let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(extra));
+        let extra = receiver.extra(kind, at).map_or(NONE, |extra| self.extras.insert(&extra));
         let packet = receiver.acknowledge(kind, at);
         let index = self.enter(Packet { extra, ..packet }, at);
         if let Some(statement) = self.receivers[flow as usize].statement() {
-            self.packets.get_mut(index).extra = self.extras.insert(statement);
+            self.packets.get_mut(index).extra = self.extras.insert(&statement);
         }
         index
     }
@@ -1070,7 +1070,7 @@ impl Network {
     }
 
     /// Stores what a packet carries beyond its header; the index goes into `Packet::extra`.
-    pub(crate) fn attach(&mut self, extra: Extra) -> u32 {
+    pub(crate) fn attach(&mut self, extra: &Extra) -> u32 {
         self.extras.insert(extra)
     }
 

@@ -268,7 +268,7 @@ impl Wire for Port<'_> {
     }
 
     fn attach(&mut self, extra: Extra) -> u32 {
-        self.network.attach(extra)
+        self.network.attach(&extra)
     }
 
     fn heard(&self, range: (u64, u16), until: Time, into: &mut Vec<Heard>) {

@@ -80,7 +80,7 @@ impl World {
         if packet.is_forward() || self.exchanges.has(flow) {
             sent.first.get_or_insert(at);
         }
-        self.network.inject(flow, packet, extra, at);
+        self.network.inject(flow, packet, extra.as_ref(), at);
     }
 
     /// Remembers from now on what losses of `flow` are, to hold against them what its sender takes them for.

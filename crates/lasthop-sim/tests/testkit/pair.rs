@@ -153,13 +153,14 @@ impl Pair {
     fn post(&mut self) {
         for packet in std::mem::take(&mut self.outbox.packets) {
             let extra = (packet.extra != NONE).then(|| self.outbox.extras[packet.extra as usize]);
-            self.send(self.now, packet, extra);
+            self.send(self.now, packet, extra.as_ref());
         }
         self.outbox.extras.clear();
     }
 
     /// Sends a packet and decides its fate.
-    fn send(&mut self, at: Time, mut packet: Packet, extra: Option<Extra>) {
+    fn send(&mut self, at: Time, mut packet: Packet, extra: Option<&Extra>) {
+        let extra = extra.copied();
         let count = &mut self.counts[usize::from(!packet.is_forward())];
         let fate = (self.decide)(&mut packet, *count);
         *count += 1;
@@ -243,7 +244,7 @@ impl Pair {
     fn answer(&mut self, kind: Kind, at: Time) {
         let extra = self.receiver.extra(kind, at);
         let packet = self.receiver.acknowledge(kind, at);
-        self.send(at, packet, extra);
+        self.send(at, packet, extra.as_ref());
     }
 
     /// What was sent of this kind.

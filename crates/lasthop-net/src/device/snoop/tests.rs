@@ -115,7 +115,7 @@ impl Kit {
             sack.push(start, end);
         }
         let extra = (!blocks.is_empty()).then(|| Extra { sack, ..Extra::default() });
-        self.bench.offer_packet(INBOUND, packet, extra, Time(millis * MILLI));
+        self.bench.offer_packet(INBOUND, packet, extra.as_ref(), Time(millis * MILLI));
         self.take()
     }
 
@@ -127,7 +127,7 @@ impl Kit {
             sack
         });
         let extra = Extra { sack, ..Extra::default() };
-        self.bench.offer_packet(INBOUND, packet, Some(extra), Time(millis * MILLI));
+        self.bench.offer_packet(INBOUND, packet, Some(&extra), Time(millis * MILLI));
         let passes = self.bench.let_through().map(|extra| (extra.sack.as_slice().to_vec(), extra.hides_sack));
         self.take();
         passes.expect("the ACK passes")
@@ -554,7 +554,7 @@ fn random_sequences_do_no_harm() {
                 Extra { sack, ..Extra::default() }
             });
             let port = if stream.below(2) == 0 { OUTBOUND } else { INBOUND };
-            kit.bench.offer_packet(port, packet, extra, now);
+            kit.bench.offer_packet(port, packet, extra.as_ref(), now);
             let effects = kit.bench.take_effects();
             let gone = effects
                 .iter()

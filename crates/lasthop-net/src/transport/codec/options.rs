@@ -203,7 +203,7 @@ impl OptionWriter {
         }
         if let Some(counts) = measured.byte_counts {
             let kind = if counts.ect1_first { kind::BYTES_ECT1 } else { kind::BYTES_ECT0 };
-            let [a, b, c] = counts.fields.map(|field| field.to_be_bytes());
+            let [a, b, c] = counts.fields.map(u32::to_be_bytes);
             let fields = [&a[1..], &b[1..], &c[1..]];
             self.put(kind, &[], &fields[..usize::from(counts.present.min(3))]);
         }

@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(bytes.whole().fields[1], 2, "modulo 2^24");
     }
 
-    fn option(ce: u32) -> Option<ByteCounts> {
-        Some(ByteCounts { ect1_first: false, present: 2, fields: [1, ce, 1] })
+    fn option(ce: u32) -> ByteCounts {
+        ByteCounts { ect1_first: false, present: 2, fields: [1, ce, 1] }
     }
 
     /// TV-29.8: appendix A.1 of RFC 9768, MSS 1460. (d, safe, d.ceb): (0, 8, 1460) is 8, (2, 10, 1460) is 2 and (7, 15,
@@ -352,17 +352,17 @@ mod tests {
         for (least, packets, bytes, marked) in
             [(0, 8, 1460, 8), (2, 10, 1460, 2), (7, 15, 10_200, 7), (2, 10, 10 * 1460, 10)]
         {
-            let taken = Counter::after(0).take(FIRST + least, packets, option(bytes), 1460);
+            let taken = Counter::after(0).take(FIRST + least, packets, Some(option(bytes)), 1460);
             assert_eq!(taken, Taken { marked, contradicts: false }, "{least} {packets} {bytes}");
         }
         // Modulo 2^24 s.ceb is 1.
         let mut counter = Counter { bytes: [0, 0, 1], ..Counter::after(0) };
-        assert_eq!(counter.take(6, 9, option(1461), 1460).marked, 1, "1460 of 9 packets");
+        assert_eq!(counter.take(6, 9, Some(option(1461)), 1460).marked, 1, "1460 of 9 packets");
         // After an ACK without the option its marks are in the bytes of the next, which count for the most.
         let mut counter = Counter::after(0);
         assert_eq!(heard(&mut counter, 6, 1), 1);
-        assert_eq!(counter.take(6, 8, option(1460), 1460), Taken { marked: 8, contradicts: false });
-        assert_eq!(counter.take(6, 8, option(1460), 1460).marked, 0);
+        assert_eq!(counter.take(6, 8, Some(option(1460)), 1460), Taken { marked: 8, contradicts: false });
+        assert_eq!(counter.take(6, 8, Some(option(1460)), 1460).marked, 0);
     }
 
     /// Sections 3.2.3.2.4 and 3.2.3.2.5: counters of bytes that begin with 0 have been wiped and are not listened to;
@@ -370,11 +370,11 @@ mod tests {
     #[test]
     fn options_that_cannot_be() {
         let mut counter = Counter::after(0);
-        assert!(counter.take(5, 2, option(1460), 1460).contradicts);
-        assert!(!counter.take(5, 2, option(1460), 1460).contradicts, "nothing new");
-        assert!(!counter.take(5, 8, option(2920), 1460).contradicts, "it may have gone round");
+        assert!(counter.take(5, 2, Some(option(1460)), 1460).contradicts);
+        assert!(!counter.take(5, 2, Some(option(1460)), 1460).contradicts, "nothing new");
+        assert!(!counter.take(5, 8, Some(option(2920)), 1460).contradicts, "it may have gone round");
         counter.begin(ByteCounts { ect1_first: true, present: 3, fields: [0; 3] });
-        assert!(counter.is_wiped && !counter.take(5, 2, option(5000), 1460).contradicts);
+        assert!(counter.is_wiped && !counter.take(5, 2, Some(option(5000)), 1460).contradicts);
         counter.begin(ByteCounts { ect1_first: true, present: 3, fields: [1, 0, 1] });
         assert!(!counter.is_wiped);
         counter.begin(ByteCounts { ect1_first: false, present: 1, fields: [1, 0, 0] });
