@@ -8,7 +8,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import init, { Capture, Scenario } from "../engine/lasthop_web.js";
-import { LASTHOP, ROOT, done, downloaded, flawless, host, launch, lasthop, open, refusal, view } from "./helpers.mjs";
+import { LASTHOP, ROOT, beginAndEnd, browser, done, downloaded, flawless, host, lasthop, open, refusal, server, view } from "./helpers.mjs";
 
 const PATH = `
 duration = "14 s"
@@ -50,9 +50,9 @@ start = "1 s"
 traffic = { kind = "cbr", rate = "100 kbit/s", packet = "200 B" }
 `;
 
+beginAndEnd();
+
 let folder;
-let browser;
-let server;
 const files = {};
 
 before(async () => {
@@ -64,13 +64,9 @@ before(async () => {
     files[side] = path.join(folder, "out", name);
   }
   await init({ module_or_path: readFileSync(path.join(ROOT, "web/engine/lasthop_web_bg.wasm")) });
-  browser = await launch();
-  server = await view();
 });
 
-after(async () => {
-  await browser?.close();
-  await server?.end();
+after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 

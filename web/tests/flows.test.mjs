@@ -1,20 +1,9 @@
 // Play: how flows fared, each for itself, beside what the command's tables say.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { done, flawless, lasthop, launch, open, view } from "./helpers.mjs";
+import { test } from "node:test";
+import { beginAndEnd, browser, done, flawless, lasthop, open, server } from "./helpers.mjs";
 
-let browser;
-let server;
-
-before(async () => {
-  browser = await launch();
-  server = await view();
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.end();
-});
+beginAndEnd();
 
 async function flows(hash, run) {
   const { page, wrong, close } = await open(browser, `${server.address}${hash}`);

@@ -5,6 +5,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { after, before } from "node:test";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -60,6 +61,21 @@ export async function view(...words) {
 export function launch() {
   if (!existsSync(CHROMIUM)) throw new Error(`there is no Chromium at ${CHROMIUM}: name one with CHROMIUM=...`);
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+}
+
+/** What the tests of a file share once it has called `beginAndEnd`: a browser, and a server that opens no file. */
+export let browser;
+export let server;
+
+export function beginAndEnd() {
+  before(async () => {
+    browser = await launch();
+    server = await view();
+  });
+  after(async () => {
+    await browser?.close();
+    if (server) assert.equal(await server.end(), 0, "Ctrl-C ends the server without complaint");
+  });
 }
 
 /** A page that notes what must not happen: errors, dialogs, and requests that leave the origin. `first` runs in it before

@@ -6,21 +6,17 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, downloaded, flawless, lasthop, launch, open, prints, refusal, view, write } from "./helpers.mjs";
+import { ROOT, beginAndEnd, browser, done, downloaded, flawless, lasthop, open, prints, refusal, server, view, write } from "./helpers.mjs";
 
-let browser;
-let server;
+beginAndEnd();
+
 let folder;
 
-before(async () => {
+before(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-page-"));
-  browser = await launch();
-  server = await view();
 });
 
-after(async () => {
-  await browser?.close();
-  assert.equal(await server?.end(), 0, "Ctrl-C ends the server without complaint");
+after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -3,21 +3,10 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
-import { ROOT, done, downloaded, flawless, lasthop, launch, open, view, write } from "./helpers.mjs";
+import { test } from "node:test";
+import { ROOT, beginAndEnd, browser, done, downloaded, flawless, lasthop, open, server, view, write } from "./helpers.mjs";
 
-let browser;
-let server;
-
-before(async () => {
-  browser = await launch();
-  server = await view();
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.end();
-});
+beginAndEnd();
 
 /** Opens Play in a page that notes every text drawn on a canvas, and ends it without a complaint. */
 async function play(hash, options, run) {

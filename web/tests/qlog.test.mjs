@@ -5,21 +5,19 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { flawless, launch, lasthop, open, refusal, view } from "./helpers.mjs";
+import { beginAndEnd, browser, flawless, lasthop, open, refusal, server, view } from "./helpers.mjs";
 
-let [folder, browser, server, log] = [];
+beginAndEnd();
 
-before(async () => {
+let [folder, log] = [];
+
+before(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-qlog-"));
   lasthop("run", "scenarios/train-ride.toml", "--qlog", "--out", path.join(folder, "out"), "--set", "duration=20 s");
   log = path.join(folder, "out", "qlog-of-download.sqlog");
-  browser = await launch();
-  server = await view();
 });
 
-after(async () => {
-  await browser?.close();
-  await server?.end();
+after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 

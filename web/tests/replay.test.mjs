@@ -1,24 +1,13 @@
 // Replay over every ready scenario: what is first seen, what fits into the window, and where one can jump to.
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
-import path from "node:path";
-import { after, before, test } from "node:test";
-import { ROOT, flawless, launch, open, view } from "./helpers.mjs";
+import { test } from "node:test";
+import { beginAndEnd, browser, flawless, open, ready, server, view } from "./helpers.mjs";
 
 /** Takes minutes, because it has many flows. */
 const LONG = ["many-flows"];
-const READY = readdirSync(path.join(ROOT, "scenarios")).filter((name) => name.endsWith(".toml")).map((name) => name.slice(0, -5)).filter((name) => !LONG.includes(name));
+const READY = ready().filter((name) => !LONG.includes(name));
 
-let browser;
-let server;
-before(async () => {
-  browser = await launch();
-  server = await view();
-});
-after(async () => {
-  await browser?.close();
-  await server?.end();
-});
+beginAndEnd();
 
 /** Opens Replay of a scenario in a page that notes every text drawn on a canvas. */
 async function replay(name, options, run) {

@@ -3,23 +3,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
-import { after, before, test } from "node:test";
-import { ROOT, done, downloaded, flawless, host, lasthop, launch, open, view } from "./helpers.mjs";
+import { test } from "node:test";
+import { ROOT, beginAndEnd, browser, done, downloaded, flawless, host, lasthop, open, server, view } from "./helpers.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 
 const STORIES = JSON.parse(readFileSync(path.join(ROOT, "web/src/stories/stories.json"), "utf8"));
 
-let browser;
-let server;
-before(async () => {
-  browser = await launch();
-  server = await view();
-});
-after(async () => {
-  await browser?.close();
-  await server?.end();
-});
+beginAndEnd();
 
 test("a story leads through its views, and its questions come last", async () => {
   const { page, wrong, close } = await open(browser, server.address, { reducedMotion: "reduce" });
