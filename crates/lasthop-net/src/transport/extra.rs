@@ -49,7 +49,7 @@ pub struct ByteCounts {
 
 impl ByteCounts {
     /// Place of a count among the fields.
-    fn place(self, ecn: Ecn) -> Option<usize> {
+    pub(crate) fn place(self, ecn: Ecn) -> Option<usize> {
         match (ecn, self.ect1_first) {
             (Ecn::NotCapable, _) => None,
             (Ecn::Congestion, _) => Some(1),

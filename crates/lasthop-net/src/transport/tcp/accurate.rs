@@ -94,12 +94,7 @@ impl Bytes {
 
     /// Counts a packet.
     pub(crate) fn take(&mut self, packet: &Packet) {
-        let place = match Ecn::of_flags(packet.flags) {
-            Ecn::NotCapable => return,
-            Ecn::Capable1 => 0,
-            Ecn::Congestion => 1,
-            Ecn::Capable => 2,
-        };
+        let Some(place) = self.whole().place(Ecn::of_flags(packet.flags)) else { return };
         if packet.payload > 0 {
             self.counts[place] = (self.counts[place] + u32::from(packet.payload)) % BYTES_LAP;
             (self.changed, self.moved) = (self.changed | 1 << place, true);

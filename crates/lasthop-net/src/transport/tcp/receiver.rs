@@ -890,14 +890,14 @@ impl TcpReceiver {
     /// What the ACK of this kind, to be sent at `now`, carries beyond its header.
     #[inline]
     pub fn extra(&mut self, kind: Kind, now: Time) -> Option<Extra> {
-        if kind == Kind::SynAck {
-            let byte_counts = if self.options.is_some() { self.tell_bytes(true) } else { None };
-            return Some(Extra { byte_counts, ..self.answer_offer() });
-        }
         if kind == Kind::Reset {
             return None;
         }
-        let byte_counts = if self.options.is_some() { self.tell_bytes(false) } else { None };
+        let opens = kind == Kind::SynAck;
+        let byte_counts = if self.options.is_some() { self.tell_bytes(opens) } else { None };
+        if opens {
+            return Some(Extra { byte_counts, ..self.answer_offer() });
+        }
         let sack = self.sacks.as_ref().map(|sacks| sacks.blocks).filter(|blocks| !blocks.is_empty());
         if self.options.is_none() && sack.is_none() {
             return None;
