@@ -102,6 +102,26 @@ export async function open(browser, address, options = {}, first = null) {
   return { page, wrong, close: () => context.close() };
 }
 
+/** In the page: notes each text that is drawn on a canvas in `globalThis.drawn`, with where it stands, in px of the canvas:
+ * of which panel or of the path, else the class of the canvas. */
+export function noteTexts() {
+  globalThis.drawn = [];
+  const before = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    const { canvas } = this;
+    const { width } = this.measureText(text);
+    const left = x - { left: 0, start: 0, center: width / 2, right: width, end: width }[this.textAlign];
+    // Letters without what reaches above and below them.
+    const top = y - ({ top: 0, middle: 6, bottom: 12 }[this.textBaseline] ?? 10) + 2;
+    const on = canvas.closest("[data-panel]")?.dataset.panel ?? (canvas.closest(".path") ? "path" : canvas.className);
+    globalThis.drawn.push({ text, on, y, left, right: left + width, top, bottom: top + 7, wide: canvas.width, clientWidth: canvas.clientWidth, clientHeight: canvas.clientHeight });
+    before.call(this, text, x, y, ...rest);
+  };
+}
+
+/** The texts that were noted on a canvas. */
+export const texts = (page, on) => page.evaluate((where) => globalThis.drawn.filter((one) => one.on === where), on);
+
 /** Waits until every run is done. */
 export async function done(page, timeout = 120_000) {
   const over = async () => {

@@ -4,20 +4,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
-import { ROOT, beginAndEnd, browser, done, downloaded, flawless, lasthop, open, server, view, write } from "./helpers.mjs";
+import { ROOT, beginAndEnd, browser, done, downloaded, flawless, lasthop, noteTexts, open, server, texts, view, write } from "./helpers.mjs";
 
 beginAndEnd();
 
 /** Opens Play in a page that notes every text drawn on a canvas, and ends it without a complaint. */
 async function play(hash, options, run) {
-  const { page, wrong, close } = await open(browser, `${server.address}${hash}`, options, () => {
-    globalThis.drawn = {};
-    const before = CanvasRenderingContext2D.prototype.fillText;
-    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-      (globalThis.drawn[this.canvas.closest(".path") ? "path" : "other"] ??= []).push(text);
-      before.call(this, text, ...rest);
-    };
-  });
+  const { page, wrong, close } = await open(browser, `${server.address}${hash}`, options, noteTexts);
   await done(page);
   await run(page);
   assert.deepEqual(wrong, []);
@@ -73,7 +66,7 @@ test("a drag over a curve looks closer in all of them, and the keyboard does the
 test("a run is first looked at where something happens, and its figures can be read", async () => {
   await play("#scenario=two-base-stations", {}, async (page) => {
     // The path changes after 20 s.
-    assert.match(await label(page), /from 18.0 to 25.0 s/);
+    assert.match(await label(page), /from 18 to 25 s/);
     assert.match(await page.textContent(".look"), /The curves show the first time/);
     assert.match(await page.textContent(".path .clock"), /^20\.0 s/);
     await page.getByRole("button", { name: "Tables" }).click();
@@ -150,15 +143,15 @@ test("the queue of any link can be drawn", async () => {
 
 test("the path is drawn from the text as it is written, and has what waits at the time of the cursor", async () => {
   await play("#scenario=bufferbloat", { viewport: { width: 1920, height: 1000 } }, async (page) => {
-    const drawn = () => page.evaluate(() => globalThis.drawn.path.splice(0));
-    await page.waitForFunction(() => globalThis.drawn.path.some((text) => /^[1-9]\d+ of 1000$/.test(text)));
+    const isDrawn = (pattern) => page.waitForFunction((source) => globalThis.drawn.some(({ on, text }) => on === "path" && new RegExp(source).test(text)), pattern);
+    await isDrawn("^[1-9]\\d+ of 1000$");
     await page.getByLabel("Time in the run").fill("0");
     await page.waitForFunction(() => document.querySelector(".path .clock").textContent === "0.0 s");
     await page.waitForSelector(".readout .when");
-    await drawn();
+    await page.evaluate(() => (globalThis.drawn = []));
     const text = readFileSync(path.join(ROOT, "scenarios/bufferbloat.toml"), "utf8");
     await write(page, text.replace(/rate = "10 Mbit\/s"/, 'rate = "7 Mbit/s"'));
-    await page.waitForFunction(() => globalThis.drawn.path.some((one) => one.includes("7 Mbit/s")));
+    await isDrawn("7 Mbit/s");
     // Time runs, and the cursor of the curves with it.
     await page.getByRole("button", { name: "Let time run" }).click();
     await page.waitForFunction(() => Number.parseFloat(document.querySelector(".readout .when")?.textContent ?? "0") > 1);
@@ -232,21 +225,12 @@ test("collisions are among the packets of the path, among many stations too", as
 
 test("names of the ends stand beside a crowd of nodes, not on it", async () => {
   await play("#scenario=lossy-last-hop&seeds=1", { viewport: { width: 1100, height: 720 } }, async (page) => {
-    await page.evaluate(() => {
-      globalThis.boxes = [];
-      const before = CanvasRenderingContext2D.prototype.fillText;
-      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
-        const { width } = this.measureText(text);
-        const left = x - { left: 0, center: width / 2, right: width }[this.textAlign];
-        if (this.canvas.closest(".path")) globalThis.boxes.push({ text, left, right: left + width, wide: this.canvas.clientWidth });
-        before.call(this, text, x, ...rest);
-      };
-    });
+    await page.evaluate(() => (globalThis.drawn = []));
     await page.getByLabel("Time in the run").fill("5");
-    await page.waitForFunction(() => globalThis.boxes.length > 0);
-    const names = (await page.evaluate(() => globalThis.boxes)).filter(({ text }) => /^(source|sink)-1$/.test(text));
+    await page.waitForFunction(() => globalThis.drawn.some(({ on }) => on === "path"));
+    const names = (await texts(page, "path")).filter(({ text }) => /^(source|sink)-1$/.test(text));
     assert.ok(names.length >= 2);
-    for (const { text, left, right, wide } of names) {
+    for (const { text, left, right, clientWidth: wide } of names) {
       const [first, last] = [Math.min(104, wide * 0.13), wide - Math.min(104, wide * 0.13)];
       assert.ok(right < first || left > last, `${text} from ${left} to ${right} px, columns at ${first} and ${last}`);
       assert.ok(left >= 0 && right <= wide, `${text} from ${left} to ${right} of ${wide} px`);
@@ -257,21 +241,10 @@ test("names of the ends stand beside a crowd of nodes, not on it", async () => {
 test("words on the path stand beside each other", async () => {
   for (const name of ["video", "customers", "office", "wlan", "two-base-stations", "chain", "stadium"]) {
     await play(`#scenario=${name}&seeds=1`, { viewport: { width: 1440, height: 900 } }, async (page) => {
-      await page.evaluate(() => {
-        globalThis.boxes = [];
-        const before = CanvasRenderingContext2D.prototype.fillText;
-        CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
-          const { width } = this.measureText(text);
-          const left = x - { left: 0, center: width / 2, right: width }[this.textAlign];
-          // Letters without what reaches above and below them.
-          const top = y - { top: 0, middle: 6, bottom: 12 }[this.textBaseline] + 2;
-          if (this.canvas.closest(".path")) globalThis.boxes.push({ text, left, right: left + width, top, bottom: top + 7 });
-          before.call(this, text, x, y, ...rest);
-        };
-      });
+      await page.evaluate(() => (globalThis.drawn = []));
       await page.getByLabel("Time in the run").fill("5");
-      await page.waitForFunction(() => globalThis.boxes.length > 0);
-      const boxes = await page.evaluate(() => globalThis.boxes);
+      await page.waitForFunction(() => globalThis.drawn.some(({ on }) => on === "path"));
+      const boxes = await texts(page, "path");
       const over = boxes.flatMap((one, place) => boxes.slice(place + 1).filter((other) => one.text !== other.text && one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom).map((other) => `${one.text} over ${other.text}`));
       assert.deepEqual(over, [], name);
     });
@@ -607,19 +580,66 @@ test("datagrams have their delay and their losses over time", async () => {
   });
 });
 
+/** Labels of an axis: where each stands, and the number that it says. They stand apart, each where its number belongs. */
+function isAxis(labels, what) {
+  assert.ok(labels.length >= 2, `${what}: ${labels.length} labels`);
+  const numbers = labels.map(({ text, at }) => ({ at, value: Number(text.replace(/[, s]/g, "")) })).sort((a, b) => a.at - b.at);
+  const [first, last] = [numbers[0], numbers.at(-1)];
+  for (const { at, value } of numbers) {
+    const due = first.at + ((value - first.value) / (last.value - first.value)) * (last.at - first.at);
+    assert.ok(Math.abs(at - due) < 1.5, `${what}: ${value} stands at ${at} px where ${due} is due: ${labels.map(({ text }) => text)}`);
+  }
+}
+
+test("labels of axes are what they mark, and stand apart, in the page and in the file", async () => {
+  for (const [width, spans] of [[390, ["whole", "10.25-11"]], [1440, ["whole", "3-13", "8-16", "10-10.4", "9.5-9.512"]], [3840, ["whole", "8-16", "3.21-3.98"]]]) {
+    for (const span of spans) await play(`#scenario=lossy-last-hop&senders=as written&seeds=1&span=${span}`, { viewport: { width, height: 900 } }, async (page) => {
+      await page.waitForSelector(".events li");
+      await page.evaluate(() => (globalThis.drawn = []));
+      await page.getByRole("button", { name: /^(Dark|Light) colours$/ }).click();
+      await page.waitForFunction(() => globalThis.drawn.some(({ text }) => / s$/.test(text)));
+      const panel = await page.locator(".chart").last().getAttribute("data-panel");
+      const labels = (await texts(page, panel)).filter(({ text }) => /^[\d.,]+ s$/.test(text)).sort((a, b) => a.left - b.left);
+      const what = `${span} at ${width} px`;
+      const [, from, to] = /from ([\d.]+) to ([\d.]+) s/.exec(await label(page)) ?? [];
+      if (span !== "whole") assert.equal(`${from}-${to}`, span);
+      labels.forEach(({ text, left }, place) => assert.ok(place === 0 || left > labels[place - 1].right + 2 || text === labels[place - 1].text, `${what}: ${labels[place - 1]?.text} runs into ${text}`));
+      isAxis(labels.map(({ text, left, right }) => ({ text, at: (left + right) / 2 })), what);
+    });
+  }
+  await play("#scenario=lossy-last-hop&senders=as written&seeds=1", {}, async (page) => {
+    const folder = mkdtempSync(path.join(tmpdir(), "lasthop-"));
+    const svg = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
+    rmSync(folder, { recursive: true });
+    const all = [...svg.matchAll(/<text x="([\d.]+)" y="([\d.]+)"([^>]*)>([^<]*)/g)].map(([, x, y, rest, text]) => ({ x: Number(x), y: Number(y), rest, text }));
+    const panels = [];
+    for (const one of all) {
+      if (one.x === 62 && one.rest.includes("font-weight") && !one.rest.includes("font-size")) panels.push({ title: one.text, labels: [] });
+      else if (one.rest.includes('"end"')) panels.at(-1).labels.push({ text: one.text, at: one.y });
+    }
+    assert.equal(panels.length, await page.locator(".chart").count());
+    for (const { title, labels } of panels) isAxis(labels, title);
+    isAxis(all.filter(({ rest }) => rest.includes('"middle"')).map(({ x, text }) => ({ text, at: x })), "time");
+  });
+  // Flows that hardly differ.
+  const sets = ["topology.bottleneck.rate=10 Mbit/s", "duration=30 s", "channel.error.packet_error_rate=0", "channel.handoff.count=0"];
+  await play(`#scenario=lossy-last-hop&senders=as written&seeds=1&${sets.map((one) => `set=${encodeURIComponent(one)}`).join("&")}`, {}, async (page) => {
+    const select = page.getByLabel("Measure");
+    for (const value of await select.locator("option").evaluateAll((all) => all.map((one) => one.value))) {
+      await select.selectOption(value);
+      const labels = await page.$$eval(".flows .tick text", (all) => all.map((one) => ({ text: one.textContent, at: Number(one.getAttribute("x")) })));
+      assert.equal(new Set(labels.map(({ text }) => text)).size, labels.length, `${value}: ${labels.map(({ text }) => text)}`);
+    }
+  });
+});
+
 test("names of lines stay within the figure, and differ", async () => {
   for (const [name, count] of [["hidden-terminals", 2], ["stadium", 6]]) await play(`#scenario=${name}&seeds=1`, {}, async (page) => {
-    await page.evaluate(() => {
-      globalThis.names = [];
-      const before = CanvasRenderingContext2D.prototype.fillText;
-      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
-        if (this.canvas.closest("[data-panel=airtime]") && text.includes("→")) globalThis.names.push({ text, right: x + this.measureText(text).width, wide: this.canvas.width });
-        before.call(this, text, x, ...rest);
-      };
-    });
+    await page.evaluate(() => (globalThis.drawn = []));
     await page.getByRole("button", { name: "Look closer" }).click();
-    await page.waitForFunction((least) => globalThis.names.length >= least, count);
-    const names = await page.evaluate(() => globalThis.names);
+    const named = async () => (await texts(page, "airtime")).filter(({ text }) => text.includes("→"));
+    for (let tries = 0; tries < 100 && (await named()).length < count; tries += 1) await page.waitForTimeout(100);
+    const names = await named();
     assert.equal(new Set(names.map(({ text }) => text)).size, count, names.map(({ text }) => text).join());
     for (const { text, right, wide } of names) assert.ok(right <= wide, `${text} ends at ${right} of ${wide} px`);
     const folder = mkdtempSync(path.join(tmpdir(), "lasthop-"));

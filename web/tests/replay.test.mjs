@@ -1,7 +1,7 @@
 // Replay over every ready scenario: what is first seen, what fits into the window, and where one can jump to.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beginAndEnd, browser, flawless, open, ready, server, view } from "./helpers.mjs";
+import { beginAndEnd, browser, flawless, noteTexts, open, ready, server, texts, view } from "./helpers.mjs";
 
 /** Takes minutes, because it has many flows. */
 const LONG = ["many-flows"];
@@ -11,14 +11,7 @@ beginAndEnd();
 
 /** Opens Replay of a scenario in a page that notes every text drawn on a canvas. */
 async function replay(name, options, run) {
-  const { page, wrong, close } = await open(browser, `${server.address}#scenario=${name}&senders=as written&seeds=1&view=replay`, options, () => {
-    globalThis.drawn = {};
-    const before = CanvasRenderingContext2D.prototype.fillText;
-    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
-      (globalThis.drawn[this.canvas.className] ??= []).push({ text, x, y, height: this.canvas.clientHeight });
-      before.call(this, text, x, y);
-    };
-  });
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=${name}&senders=as written&seeds=1&view=replay`, options, noteTexts);
   try {
     await page.waitForSelector(".replay canvas.scene", { timeout: 120_000 });
     await page.waitForTimeout(100);
@@ -29,7 +22,6 @@ async function replay(name, options, run) {
   }
 }
 
-const texts = (page, canvas) => page.evaluate((name) => globalThis.drawn[name] ?? [], canvas);
 const clock = async (page) => Number.parseFloat(await page.textContent(".clock"));
 
 for (const name of READY) {
@@ -56,7 +48,7 @@ for (const name of READY) {
           assert.ok(fits, `${await overflow()} px beyond ${width} at ${end} s`);
         }
       }
-      for (const { text, y, height } of await texts(page, "scene")) if (/^\d+( of \d+)?$/.test(text)) assert.ok(y > 10 && y < height, `“${text}” at ${y} of ${height} px`);
+      for (const { text, y, clientHeight } of await texts(page, "scene")) if (/^\d+( of \d+)?$/.test(text)) assert.ok(y > 10 && y < clientHeight, `“${text}” at ${y} of ${clientHeight} px`);
     });
   });
 }

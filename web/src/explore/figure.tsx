@@ -87,14 +87,7 @@ function scalesOf(curves: Curve[], axis: Axis | null, width: number, height: num
   const { place, xTicks, slanted, deep } = alongX(curves, axis, width, right);
   const bottom = height - BOTTOM - deep;
   const y = (value: number) => bottom - ((value - low) / (high - low)) * (bottom - TOP);
-  const steps = ticks(high - low, 7);
-  const step = (steps[1] ?? 1) - (steps[0] ?? 0);
-  const places = Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)));
-  const yTicks = [];
-  for (let count = Math.ceil(low / step - 1e-9); count * step <= high; count += 1) {
-    const at = count * step || 0;
-    yTicks.push({ at: y(at), label: step >= 1e5 || step < 1e-6 ? at.toPrecision(3) : at.toLocaleString("en-GB", { minimumFractionDigits: places, maximumFractionDigits: places }) });
-  }
+  const yTicks = ticks(low, high, 7).map(({ value, label }) => ({ at: y(value), label }));
   return { x: (point) => place(point.x), y, xTicks, yTicks, slanted, bottom };
 }
 

@@ -24,14 +24,22 @@ export function escape(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
 }
 
-/** Round steps up to `most`. */
-export function ticks(most: number, about = 5): number[] {
-  if (!(most > 0)) return [0];
-  const rough = most / about;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? power * 10;
-  const out: number[] = [];
-  for (let value = 0; value <= most * 1.0001; value += step) out.push(Number(value.toPrecision(12)));
+/** Round values from `low` to `high`, in about this many steps, with labels that tell all their digits. */
+export function ticks(low: number, high: number, about: number): { value: number; label: string }[] {
+  if (!(high > low)) return [];
+  const power = Math.floor(Math.log10((high - low) / about));
+  const rough = (high - low) / about / 10 ** power;
+  const step = ([1, 2, 5].find((one) => one >= rough * (1 - 1e-9)) ?? 10) * 10 ** power;
+  const digits = Math.floor(Math.log10(step) + 1e-9);
+  const label = (value: number) => {
+    if (digits >= -6 && digits < 5) return value.toLocaleString("en-GB", { minimumFractionDigits: Math.max(0, -digits), maximumFractionDigits: Math.max(0, -digits) });
+    return value.toExponential(value === 0 ? 0 : Math.max(0, Math.floor(Math.log10(Math.abs(value)) + 1e-9) - digits));
+  };
+  const out = [];
+  for (let count = Math.ceil(low / step - 1e-9); count * step <= high + step * 1e-9; count += 1) {
+    const value = Number((count * step).toPrecision(12)) || 0;
+    out.push({ value, label: label(value) });
+  }
   return out;
 }
 
@@ -136,16 +144,11 @@ export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mar
       const [start, end] = [x(Math.max(from, mark.from)), x(Math.min(to, mark.to))];
       parts.push(`<rect x="${start.toFixed(1)}" y="${top + TOP}" width="${Math.max(1, end - start).toFixed(1)}" height="${tall - TOP - BOTTOM}" fill="${SHADES[mark.kind]}"/>`);
     }
-    for (const tick of ticks(most, 4).filter((one) => one >= least)) {
-      parts.push(`<path d="M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}" stroke="#e4e4e4"/><text x="${LEFT - 8}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" fill="#555">${tick}</text>`);
+    for (const { value, label } of ticks(least, most, 4)) {
+      parts.push(`<path d="M${LEFT} ${y(value).toFixed(1)}H${WIDTH - RIGHT}" stroke="#e4e4e4"/><text x="${LEFT - 8}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end" fill="#555">${label}</text>`);
     }
     if (index === panels.length - 1) {
-      const step = ticks(to - from, 8)[1] ?? 1;
-      const first = Math.ceil(from / step - 1e-9);
-      for (let count = first; count * step <= to * (1 + 1e-9); count += 1) {
-        const tick = Number((count * step).toPrecision(12));
-        parts.push(`<text x="${x(tick).toFixed(1)}" y="${top + tall - 10}" text-anchor="middle" fill="#555">${tick}</text>`);
-      }
+      for (const { value, label } of ticks(from, to, 8)) parts.push(`<text x="${x(value).toFixed(1)}" y="${top + tall - 10}" text-anchor="middle" fill="#555">${label}</text>`);
       parts.push(`<text x="${WIDTH - RIGHT + 12}" y="${top + tall - 10}" fill="#555">s</text>`);
     }
     if (panel.limit !== null) parts.push(`<path d="M${LEFT} ${y(panel.limit).toFixed(1)}H${WIDTH - RIGHT}" stroke="#999" stroke-dasharray="1 3"/>`);

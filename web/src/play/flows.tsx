@@ -42,10 +42,7 @@ function scaleOf(ends: number[], factor: number, [from, to]: [number, number]): 
   const first = least >= 0 && least < 0.6 * most ? 0 : least;
   const span = most - first || Math.abs(most) || 1;
   const x = (value: number) => from + ((value - first) / span) * (to - from);
-  const step = ticks(span, 6)[1] ?? span;
-  const places = [];
-  for (let count = Math.ceil(first / step - 1e-9); count * step <= first + span * (1 + 1e-9); count += 1) places.push(count * step);
-  return { x: (value) => x(value / factor), ticks: places.map((value) => ({ at: x(value), label: shown(value || 0) })) };
+  return { x: (value) => x(value / factor), ticks: ticks(first, first + span, 6).map(({ value, label }) => ({ at: x(value), label })) };
 }
 
 function Axis({ scale, top, bottom, label, middle }: { scale: Scale; top: number; bottom: number; label: string; middle: number }) {

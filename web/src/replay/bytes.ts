@@ -188,20 +188,16 @@ function drawAxes(context: CanvasRenderingContext2D, { from, to, low, high }: Se
     context.lineTo(points[2], points[3]);
     context.stroke();
   };
-  const stepOf = (size: number) => ticks(size)[1] ?? size;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  const bytes = stepOf(high - low);
-  for (let at = Math.ceil(low / bytes) * bytes; at <= high; at += bytes) {
-    line(LEFT, y(at), width - RIGHT, y(at));
-    context.fillText(`${(at / 1000).toLocaleString("en-GB", { maximumFractionDigits: 1 })} kB`, LEFT - 6, y(at));
+  for (const { value, label } of ticks(low / 1000, high / 1000, 5)) {
+    line(LEFT, y(value * 1000), width - RIGHT, y(value * 1000));
+    context.fillText(`${label} kB`, LEFT - 6, y(value * 1000));
   }
   context.textAlign = "center";
   context.textBaseline = "alphabetic";
-  const seconds = stepOf(to - from);
-  const decimals = Math.max(0, -Math.floor(Math.log10(seconds) + 1e-9));
-  for (let at = Math.ceil(from / seconds) * seconds; at <= to; at += seconds) {
-    if (x(at) > LEFT + 14 && x(at) < width - 20) context.fillText(`${at.toFixed(decimals)} s`, x(at), height - 6);
+  for (const { value, label } of ticks(from, to, 5)) {
+    if (x(value) > LEFT + 14 && x(value) < width - 20) context.fillText(`${label} s`, x(value), height - 6);
   }
 }
 

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { clock } from "../model/clock";
 import { extent, type Panel, type Span } from "../model/curves";
-import { apart, fitted } from "../model/figure";
+import { apart, fitted, ticks } from "../model/figure";
 import type { Mark } from "../model/marks";
 import { useChosen } from "../model/store";
 import { COLOURS, DASHES, textScale, USUAL } from "../model/style";
@@ -107,10 +107,16 @@ export interface ChartProps {
   byClick?: boolean;
 }
 
-/** Decimals of seconds at which neighbouring ticks differ. */
-function decimalsOf(ticks: number[]): number {
-  const step = (ticks[1] ?? 1) - (ticks[0] ?? 0);
-  return Math.min(6, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+/** Decimals that tell all of these times, up to microseconds. */
+function decimalsOf(times: number[]): number {
+  const isTold = (places: number) => times.every((time) => Math.abs(time * 10 ** places - Math.round(time * 10 ** places)) < 1e-3);
+  return [0, 1, 2, 3, 4, 5].find(isTold) ?? 6;
+}
+
+/** What a label on the axis of time takes, in units of the text: some ten of them are there. */
+function labelWidth([from, to]: Span): number {
+  const letters = Math.floor(to).toString().length + Math.max(0, Math.ceil(-Math.log10((to - from) / 10))) + 5;
+  return letters * 0.5;
 }
 
 /** Makes the chart; the clock moves its cursor, and its cursor the clock. */
@@ -119,6 +125,7 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
   const grid = { stroke: variable("--grid"), width: 1 };
   const axis = { stroke: variable("--muted"), grid, ticks: { show: false }, font: `${0.8 * rem}px system-ui, sans-serif` };
   const [from, to] = span ?? [0, duration];
+  const along = (drawn: uPlot) => ticks(from, to, Math.max(2, drawn.bbox.width / devicePixelRatio / (labelWidth([from, to]) * rem)));
   const options: uPlot.Options & { height: number } = {
     width: Math.max(240, element.clientWidth),
     height: Math.round(heightOf(rem) * (panel.paint ? PAINTED : 1) + (isLast ? 1.5 * rem : 0)),
@@ -127,7 +134,7 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
     cursor: { drag: { x: true, y: false, setScale: false, dist: LEAST_DRAG }, bind: { dblclick: () => () => { zoom(null); return null; } }, points: { size: 0.4 * rem }, y: false },
     scales: { x: { time: false, range: [from, to] }, y: { range: extent(panel) } },
     axes: [
-      { ...axis, show: isLast, size: 1.75 * rem, values: (_, ticks) => ticks.map((tick) => `${tick.toFixed(decimalsOf(ticks))} s`) },
+      { ...axis, show: isLast, size: 1.75 * rem, splits: (drawn) => along(drawn).map(({ value }) => value), values: (drawn) => along(drawn).map(({ label }) => `${label} s`) },
       { ...axis, size: 3.1 * rem, space: 2.1 * rem },
     ],
     series: [
@@ -247,13 +254,13 @@ export function Chart(props: ChartProps) {
     const mean = known.reduce((total, value) => total + value, 0) / Math.max(1, known.length);
     return `${line.name} ${number(mean)}`;
   });
-  const when = span ? `from ${number(from)} to ${number(to)} s` : `over ${duration} s`;
+  const when = span ? `from ${Number(from.toFixed(6))} to ${Number(to.toFixed(6))} s` : `over ${duration} s`;
   return (
     <figure class="chart" data-panel={panel.id}>
       <figcaption>
         <span class="title">{panel.title}</span> <span class="unit">{panel.unit}</span>
         <span class="readout" aria-live="polite">
-          {readout && <span class="when">{(panel.time[at ?? 0] ?? 0).toFixed(to - from < 5 ? 3 : 1)} s</span>}
+          {readout && <span class="when">{(panel.time[at ?? 0] ?? 0).toFixed(to - from < 5 ? Math.max(3, Math.ceil(3 - Math.log10(to - from))) : 1)} s</span>}
           {readout?.map(({ line, value }) => (
             <span key={line.name} class={`sender-text-${line.style}`}>
               {line.name} {value === null ? "–" : number(value)}
