@@ -1,7 +1,8 @@
 // Keeps the files of the page, so that it opens without its server after the first visit. The page says which they are
 // (src/engine/offline.ts); names of files have the hash of their content, so what is kept never is out of date, but for
 // the page itself, which is asked for anew whenever the server can be reached.
-const KEPT = "lasthop";
+// Another page on the same server, below another path, keeps its own.
+const KEPT = `lasthop ${self.registration.scope}`;
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -11,7 +12,8 @@ self.addEventListener("message", (event) => {
   if (!Array.isArray(files)) return;
   const keep = async () => {
     const cache = await caches.open(KEPT);
-    const old = (await cache.keys()).map((request) => request.url).filter((url) => !files.includes(url));
+    // The page itself may have been called by its folder and by its file.
+    const old = (await cache.keys()).map((request) => request.url).filter((url) => !files.includes(url) && !/(\/|\.html)$/.test(url));
     for (const file of files) if (file.startsWith(self.registration.scope) && !(await cache.match(file))) await cache.add(file);
     for (const url of old) await cache.delete(url);
   };

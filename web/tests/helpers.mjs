@@ -166,13 +166,16 @@ export async function flawless(page, what, weights = ["minor", "moderate", "seri
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
 
-/** A web server that hands out the built page below a path, as any static host does, and `more` files beside it. */
-export async function host(below, more = {}) {
+/** A web server that hands out the built page below a path, or below several, as any static host does, and `more` files
+ * beside it. */
+export async function host(paths, more = {}) {
+  const all = [paths].flat();
   const folder = path.join(ROOT, "python/lasthop/page");
   const hosted = http.createServer((request, answer) => {
     const { pathname } = new URL(request.url, "http://host");
     try {
-      if (!pathname.startsWith(below)) throw new Error("elsewhere");
+      const below = all.find((one) => pathname.startsWith(one));
+      if (below === undefined) throw new Error("elsewhere");
       const name = pathname.slice(below.length) || "index.html";
       const content = more[name] ?? readFileSync(path.join(folder, name));
       answer.writeHead(200, { "Content-Type": TYPES[path.extname(name)] ?? "application/octet-stream" }).end(content);
@@ -183,5 +186,5 @@ export async function host(below, more = {}) {
   await new Promise((resolve) => hosted.listen(0, "127.0.0.1", resolve));
   // A test that fails ends it no more, and must not keep the others waiting for ever.
   hosted.unref();
-  return { address: `http://127.0.0.1:${hosted.address().port}${below}`, end: () => new Promise((resolve) => { hosted.closeAllConnections(); hosted.close(resolve); }) };
+  return { address: `http://127.0.0.1:${hosted.address().port}${all[0]}`, end: () => new Promise((resolve) => { hosted.closeAllConnections(); hosted.close(resolve); }) };
 }

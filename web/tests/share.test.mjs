@@ -116,12 +116,24 @@ test("one panel stands alone in a frame of another page", async () => {
   await new Promise((resolve) => { around.closeAllConnections(); around.close(resolve); });
 });
 
+/** Waits until this many files are kept in the browser. */
+async function isKept(page, files) {
+  const kept = () =>
+    page.evaluate(async () => {
+      let count = 0;
+      for (const name of await caches.keys()) count += (await (await caches.open(name)).keys()).length;
+      return count;
+    });
+  for (let tries = 0; tries < 600 && (await kept()) < files; tries += 1) await page.waitForTimeout(100);
+  assert.ok((await kept()) >= files, `${await kept()} files are kept`);
+}
+
 test("a page on a web server opens below any path, and without the server after the first visit", async () => {
   const hosted = await host("/some/where/");
   const { page, wrong, close } = await open(browser, `${hosted.address}#scenario=single-flow&seeds=1`);
   await done(page);
   const print = await page.textContent(".fingerprint code");
-  await page.waitForFunction(async () => (await (await caches.open("lasthop")).keys()).length >= 5, null, { timeout: 60_000 });
+  await isKept(page, 5);
   await hosted.end();
   await page.reload();
   await done(page);
@@ -130,6 +142,22 @@ test("a page on a web server opens below any path, and without the server after 
   await clickThrough(page, STORIES.find(({ steps }) => steps.some(({ look }) => look.includes("view=replay"))));
   await page.goto(`${hosted.address}#scenario=hidden-terminals&seeds=1`);
   await page.waitForFunction(() => document.querySelector("h2.name")?.textContent === "hidden terminals");
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("two pages on one server each open without it, by their folder and by their file", async () => {
+  const hosted = await host(["/old/", "/new/"]);
+  const { page, wrong, close } = await open(browser, `${hosted.address}index.html#scenario=single-flow&seeds=1`);
+  const other = hosted.address.replace("/old/", "/new/");
+  await isKept(page, 6);
+  await page.goto(`${other}#scenario=single-flow&seeds=1`);
+  await isKept(page, 11);
+  await hosted.end();
+  for (const address of [hosted.address, `${hosted.address}index.html`, other]) {
+    await page.goto(`${address}#scenario=hidden-terminals&seeds=1`);
+    await page.waitForFunction(() => document.querySelector("h2.name")?.textContent === "hidden terminals");
+  }
   assert.deepEqual(wrong, []);
   await close();
 });

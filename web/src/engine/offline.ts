@@ -12,7 +12,7 @@ function isHosted(): boolean {
 export async function keepForOffline(): Promise<void> {
   if (!isHosted()) return;
   const own = [...document.querySelectorAll<HTMLScriptElement | HTMLLinkElement>('script[src], link[rel="stylesheet"]')].map((element) => ("src" in element ? element.src : element.href));
-  const files = ["./", ...own, ...FILES].map((file) => new URL(file, location.href).href.replace(/[?#].*/, ""));
+  const files = ["./", location.href, ...own, ...FILES].map((file) => new URL(file, location.href).href.replace(/[?#].*/, ""));
   try {
     await navigator.serviceWorker.register("./keep.js");
     const { active } = await navigator.serviceWorker.ready;
