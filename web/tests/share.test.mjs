@@ -162,6 +162,16 @@ test("two pages on one server each open without it, by their folder and by their
   await close();
 });
 
+test("a part of the page that cannot be loaded is told", async () => {
+  for (const [part, words] of [["lasthop_web_bg", /The page cannot start: /], ["worker-", /a part of the page could not be loaded/]]) {
+    const { page, close } = await open(browser, "about:blank");
+    await page.route(`**/${part}*`, (route) => route.abort());
+    await page.goto(`${server.address}#scenario=single-flow&seeds=1`);
+    await page.waitForFunction((pattern) => new RegExp(pattern).test(document.querySelector(".message.bad")?.textContent ?? ""), words.source);
+    await close();
+  }
+});
+
 test("the page of lasthop view leaves nothing behind in the browser", async () => {
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);

@@ -191,7 +191,9 @@ export class Pool {
     if (this.compiled) worker.postMessage({ module: this.compiled });
     worker.onmessage = (event: MessageEvent<Answer>) => this.hear(hand, event.data);
     worker.onerror = (event) => {
-      const failure: Failure = { kind: "call", message: event.message, text: `the engine stopped: ${event.message}` };
+      // A script that does not come has no words for it.
+      const text = event.message ? `the engine stopped: ${event.message}` : "a part of the page could not be loaded: load the page again, with its server in reach";
+      const failure: Failure = { kind: "call", message: event.message ?? text, text };
       hand.busy?.waiting.reject(new EngineError(failure));
       this.dismiss(hand);
     };

@@ -122,9 +122,12 @@ export function listen(heard: () => void): void {
 
 export function useStore(): State {
   const [, redraw] = useState(0);
+  const drawn = state;
   useEffect(() => {
     const listener = () => redraw((count) => count + 1);
     listeners.add(listener);
+    // What changed before this listened would not be drawn.
+    if (state !== drawn) listener();
     return () => void listeners.delete(listener);
   }, []);
   return state;
