@@ -2,6 +2,7 @@
 // ends the worker.
 
 import init, { Capture, Scenario, beside, removeValue, setValue } from "../../engine/lasthop_web.js";
+import { Pace } from "./pace";
 import { readTable, TableError } from "./parquet";
 import { QlogError, readQlog } from "./qlog";
 import type { CapturedWay, CaptureFound, CaptureRead, Failure, Interruptions, Job, Overrides, QlogRead, RunResult, Series, SimulatedRead, Source, Summary, Table, Window } from "./types";
@@ -36,7 +37,7 @@ function table(of: string[], get: (name: string) => Float64Array | undefined): T
   return Object.fromEntries(of.map((name) => [name, get(name) ?? new Float64Array()]));
 }
 
-/** Between two looks at a run that goes on, in ms; and at least this multiple of what the last one took. */
+/** The pace of looks at a run that goes on. */
 const LOOK = 200;
 const REST = 10;
 /** A window is shown so far after this time, in ms, once a sender has decided on anything; after the longer one anyhow. */
@@ -46,15 +47,15 @@ const ANYHOW = 1000;
 function run(job: Extract<Job, { op: "run" }>, told: Told): RunResult {
   const started = performance.now();
   const scenario = open(job.source, job.overrides);
-  let next = started + LOOK;
+  const pace = new Pace(LOOK, REST, started + LOOK);
   let asked = started;
   const watch = (seconds: number, begun?: Pick<Series, "flows" | "links">): boolean => {
     const series = begun && { ...begun, radios: {}, helpers: {} };
     told(seconds, series);
     const now = performance.now();
-    if (series) next = now + Math.max(LOOK, REST * (now - asked));
+    if (series) pace.took(asked, now);
     asked = now;
-    return !series && job.series && now > next;
+    return !series && job.series && pace.isDue(now);
   };
   try {
     const made = scenario.run(BigInt(job.seed), watch, job.series ? FLOW_COLUMNS : [], job.series ? LINK_COLUMNS : []);

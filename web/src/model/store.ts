@@ -2,6 +2,7 @@
 // read the state with `useStore` and call the functions below; nothing else starts a run.
 
 import { useEffect, useState } from "preact/hooks";
+import { Pace } from "../engine/pace";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
 import ABOUT from "../../engine/about.json";
 import type { About, Checked, Failure, Interruptions, Overrides, RunResult, Series, Source } from "../engine/types";
@@ -202,7 +203,7 @@ export function shownSender(sender: string, checked: Checked | null): string {
 
 /** If the first seeds take longer than this, in ms, the others wait: figures of one seed are better than none. */
 const PATIENCE = 4000;
-/** Between two drawings of results while runs go on, in ms; and at least this multiple of what the last one took. */
+/** The pace of drawings of results while runs go on. */
 const SHOW = 250;
 const REST = 5;
 
@@ -287,14 +288,13 @@ export async function run(isPatient = false): Promise<void> {
     for (const share of progress.values()) total += share;
     update({ done: total / (variants.length * seeds) });
   };
-  let shown = Number.NEGATIVE_INFINITY;
-  let drawing = 0;
+  const pace = new Pace(SHOW, REST, 0);
   const show = (isLast: boolean) => {
     const now = performance.now();
-    if (number !== runs || (!isLast && now - shown < Math.max(SHOW, REST * drawing))) return;
-    shown = now;
-    // What comes next waits until this is drawn.
-    requestAnimationFrame(() => window.setTimeout(() => { drawing = performance.now() - now; }));
+    if (number !== runs || (!isLast && !pace.isDue(now))) return;
+    pace.took(now, now);
+    // What it took is known once it is drawn.
+    requestAnimationFrame(() => window.setTimeout(() => pace.took(now, performance.now())));
     update({ results: new Map([...results].map(([key, list]) => [key, [...list]])), resultsOf: of, partial: new Map(partial) });
   };
   const hasFirsts = () => variants.every((one) => results.get(one.key)?.[0]);
@@ -317,6 +317,12 @@ export async function run(isPatient = false): Promise<void> {
     // Curves appear as soon as those of all are there, if not before; figures follow seed by seed.
     show(index === 0 && hasFirsts());
   };
+  let isHeld = false;
+  const hold = () => {
+    if (isPatient || number !== runs || seeds === 1 || hasFirsts()) return;
+    isHeld = true;
+    pool.cancel("rest");
+  };
   const jobs: Promise<void>[] = [];
   for (let index = 0; index < seeds; index += 1) {
     for (const variant of variants) {
@@ -324,12 +330,7 @@ export async function run(isPatient = false): Promise<void> {
       else jobs.push(one(variant, index));
     }
   }
-  let isHeld = false;
-  const patience = window.setTimeout(() => {
-    if (isPatient || number !== runs || seeds === 1 || hasFirsts()) return;
-    isHeld = true;
-    pool.cancel("rest");
-  }, PATIENCE);
+  const patience = window.setTimeout(hold, PATIENCE);
   const ended = await Promise.allSettled(jobs);
   window.clearTimeout(patience);
   partial.clear();
