@@ -53,6 +53,13 @@ for (const name of READY) {
   });
 }
 
+test("a time beyond the run is its end", async () => {
+  await replay("single-flow&at=1e12", {}, async (page) => {
+    await page.waitForFunction(() => document.querySelector(".clock")?.textContent === "30.0000 s");
+    assert.match(await page.getByLabel("Time in the run").getAttribute("aria-valuetext"), /^30\.000 /);
+  });
+});
+
 test("nothing is drawn on a canvas without a size", async () => {
   await replay("single-flow", {}, async (page) => {
     await page.evaluate(() => {
@@ -191,5 +198,5 @@ test("bytes over time: what was sent, lost, acknowledged and reported by SACK; a
 });
 
 test("datagrams have no bytes over time to show", async () => {
-  await replay("hidden-terminals", {}, async (page) => assert.equal(await page.locator('label:has-text("Diagram") select').count(), 0));
+  await replay("hidden-terminals", {}, async (page) => assert.equal(await page.locator('label:has(> span:text-is("Diagram")) select').count(), 0));
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { test } from "node:test";
-import { ROOT, beginAndEnd, browser, done, downloaded, flawless, host, lasthop, open, server, view } from "./helpers.mjs";
+import { ROOT, beginAndEnd, browser, done, downloaded, flawless, host, lasthop, noteTexts, open, server, texts, view } from "./helpers.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 
@@ -114,6 +114,72 @@ test("one panel stands alone in a frame of another page", async () => {
   await close();
   await hosted.end();
   await new Promise((resolve) => { around.closeAllConnections(); around.close(resolve); });
+});
+
+test("a frame says what it cannot show, and in place of what", async () => {
+  const { page, wrong, close } = await open(browser, server.address);
+  const asks = [
+    ["?panel=nonsense#scenario=single-flow&seeds=1", /^There is no panel “nonsense” here. There are: .*\bqueue, .*path, verdicts, figures\.$/],
+    ["?panel=nonsense#scenario=single-flow&seeds=1&view=replay", /^There is no panel “nonsense” here. There are: scene, diagram, /],
+    ["?panel=collisions#scenario=single-flow&seeds=1", /no panel “collisions”/],
+    ["?panel=cwnd#scenario=nope", /^The link is damaged/],
+    ["?panel=figure#view=explore", /^This address names no study/],
+    ["?panel=sequence#view=capture", /^This address names no capture/],
+    ["?panel=sequence#view=capture&file=mine.pcap", /put it beside the page, and write capture= for file=/],
+  ];
+  for (const [address, words] of asks) {
+    await page.goto("about:blank");
+    await page.goto(`${server.address}${address}`);
+    const said = () => page.$$eval(".embedded .message", (all) => all.map((one) => one.textContent));
+    await page.locator(".embedded .message", { hasText: words }).first().waitFor().catch(async () => assert.fail(`${address}: ${await said()}`));
+  }
+  // A seed that no engine takes leaves those that are usual.
+  await page.goto(`${server.address}?panel=cwnd#scenario=single-flow&seeds=99999999999999999999`);
+  await page.waitForSelector(".chart");
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
+test("the packets of Replay stand alone in a frame, and its diagram is saved as it is drawn", async () => {
+  const look = "scenario=snoop&seeds=1&senders=reno&view=replay&at=20";
+  const { page, wrong, close } = await open(browser, `${server.address}#${look}`, {}, noteTexts);
+  const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-share-"));
+  for (const diagram of ["", "bytes"]) {
+    await page.waitForSelector("canvas.diagram");
+    await page.locator('label:has(> span:text-is("Diagram")) select').selectOption(diagram);
+    await page.waitForFunction(() => Number(document.querySelector("canvas.scene").dataset.packets) > 0);
+    await page.waitForTimeout(300);
+    await page.evaluate(() => (globalThis.drawn = []));
+    await page.getByRole("button", { name: "One event on" }).click();
+    await page.waitForFunction(() => globalThis.drawn.some(({ on }) => on === "diagram"));
+    const shown = [...new Set((await texts(page, "diagram")).map(({ text }) => text))].sort();
+    const text = readFileSync(await downloaded(page, folder, "Diagram (SVG)"), "utf8");
+    const said = await page.evaluate((svg) => {
+      const made = new DOMParser().parseFromString(svg, "image/svg+xml");
+      return made.querySelector("parsererror") ? null : { texts: [...new Set([...made.querySelectorAll("text")].map((one) => one.textContent))].sort(), drawn: made.querySelectorAll("path[stroke]").length, groups: made.querySelectorAll("g[clip-path]").length };
+    }, text);
+    assert.deepEqual(said?.texts, shown, diagram);
+    assert.ok(said.drawn > 5 && said.groups >= 2, JSON.stringify(said));
+    await downloaded(page, folder, "Diagram (PNG)");
+  }
+  await page.getByLabel("One panel").selectOption("diagram");
+  const [head, ...rows] = readFileSync(await downloaded(page, folder, "Data (CSV)"), "utf8").trim().split("\n");
+  assert.match(head, /^time_s,packet,direction,kind,seq,ack,/);
+  assert.ok(rows.length > 10 && rows.every((row) => Math.abs(Number.parseFloat(row) - 20) < 5), `${rows.length} rows`);
+  await page.getByRole("button", { name: "Copy frame" }).click();
+  assert.match(await page.textContent(".taken pre"), /\?panel=diagram#.*view=replay/);
+  await flawless(page, "what is taken along of Replay");
+  rmSync(folder, { recursive: true, force: true });
+  for (const panel of ["scene", "diagram", "cwnd"]) {
+    await page.goto("about:blank");
+    await page.goto(`${server.address}?panel=${panel}#${look}`);
+    await page.waitForSelector(panel === "cwnd" ? ".chart .canvas" : `canvas.${panel}`);
+    assert.equal(await page.locator("main").count(), 1);
+    assert.equal(await page.locator("canvas.scene, canvas.diagram, .chart").count(), 1, panel);
+    await flawless(page, `the panel ${panel} of Replay`);
+  }
+  assert.deepEqual(wrong, []);
+  await close();
 });
 
 /** Waits until this many files are kept in the browser. */

@@ -236,7 +236,7 @@ export function CaptureFile({ theme, only = null }: { theme: string; only?: stri
   return (
     <>
       {note && <p class="message note" role="status">{note}</p>}
-      {wanted !== null && <p class="message note" role="status">This address is of the file {wanted}: open it above. A page may not read files by itself; what was chosen is kept.</p>}
+      {wanted !== null && <p class="message note" role="status">This address is of the file {wanted}: {only === null ? "open it above. A page may not read files by itself; what was chosen is kept." : "put it beside the page, and write capture= for file=. A page may not read files by itself."}</p>}
       {capture && (IS_QLOG.test(capture.name) ? <QlogView state={state} theme={theme} only={only} /> : <PacketView state={state} theme={theme} panel={only} />)}
     </>
   );

@@ -11,7 +11,7 @@ import { link } from "../model/address";
 import { setSpan } from "../model/span";
 import { choose, pool, useChosen, type State } from "../model/store";
 import { Chart } from "../ui/chart";
-import { OnePanel, Taken, useCopied } from "../ui/take";
+import { NoPanel, OnePanel, Taken, useCopied } from "../ui/take";
 
 /** Beside it is nothing, or the scenario that is open in Play. */
 export const NO_LAW = "none";
@@ -111,7 +111,12 @@ const NO_MARKS: never[] = [];
 /** The curves, or the one with the name `only`. */
 export function Charts({ drawn, only, duration, span, theme }: { drawn: Panel[]; only: string | null; duration: number; span: Span | null; theme: string }) {
   const curves = only === null ? drawn : drawn.filter(({ id }) => id === only);
-  return <>{curves.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={NO_MARKS} theme={theme} isLast={index === curves.length - 1} zoom={setSpan} />)}</>;
+  return (
+    <>
+      <NoPanel asked={only} known={drawn.map(({ id }) => id)} />
+      {curves.map((panel, index) => <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={NO_MARKS} theme={theme} isLast={index === curves.length - 1} zoom={setSpan} />)}
+    </>
+  );
 }
 
 /** What is taken along of a file: a link, its figure, one panel; `found` is what `lasthop from-capture --json` prints. */

@@ -25,7 +25,12 @@ const BELOW = /^[\w-][\w .-]*(?:\/[\w-][\w .-]*)*$/;
 
 /** The panel that the address asks for; null for the whole page. */
 export function panelAsked(): string | null {
-  return new URLSearchParams(location.search).get("panel");
+  return new URLSearchParams(location.search).get("panel") || null;
+}
+
+/** Whether the address names a file, or `lasthop view` gave one. */
+export function namesFile(): boolean {
+  return !!document.getElementById("lasthop-given")?.textContent || ["capture", "file", "table"].some((name) => new URLSearchParams(location.hash.slice(1)).has(name));
 }
 
 function sameList(mine: string[], theirs: string[]): boolean {
@@ -112,6 +117,7 @@ function seedsOf(text: string | null): { seed: number; seeds: number } | null {
   const found = /^(\d+)(?:-(\d+))?$/.exec(text ?? "");
   if (!found) return null;
   const [first, last] = [Number(found[1]), Number(found[2] ?? found[1])];
+  if (!Number.isSafeInteger(first)) return null;
   return { seed: first, seeds: Math.min(MOST_SEEDS, Math.max(1, last - first + 1)) };
 }
 

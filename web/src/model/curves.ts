@@ -12,7 +12,8 @@ export interface Line {
 }
 
 /** What draws single packets: a canvas, or a file. */
-export type Pen = Pick<CanvasRenderingContext2D, "save" | "restore" | "beginPath" | "rect" | "clip" | "moveTo" | "lineTo" | "stroke" | "fillRect" | "setLineDash" | "lineWidth" | "strokeStyle" | "fillStyle">;
+export type Pen = Pick<CanvasRenderingContext2D, "save" | "restore" | "beginPath" | "rect" | "clip" | "moveTo" | "lineTo" | "stroke" | "fillRect" | "setLineDash" | "lineWidth" | "strokeStyle" | "fillStyle"
+  | "globalAlpha" | "font" | "textAlign" | "textBaseline" | "fillText" | "measureText" | "arc" | "fill" | "clearRect">;
 
 /** Its box and the size of a px in it, and its colours by the names that the style sheet has for them. */
 export interface Paper {
@@ -22,7 +23,7 @@ export interface Paper {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "delay" | "loss" | "timely" | "stall" | "buffer" | "frames" | "frame-delay" | "video-rate" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-repeats" | "air-queue";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "delay" | "loss" | "timely" | "stall" | "buffer" | "frames" | "frame-delay" | "video-rate" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-repeats" | "air-queue" | "diagram";
   title: string;
   unit: string;
   time: number[];

@@ -74,20 +74,63 @@ export function fitted(name: string, fits: (text: string) => boolean): string {
   return shown();
 }
 
-/** Draws into SVG what a canvas would show; its frame cuts off what lies outside. */
-class SvgPen implements Pen {
+/** What a pen draws with, which `save` keeps. */
+interface Set {
+  lineWidth: number;
+  strokeStyle: Pen["strokeStyle"];
+  fillStyle: Pen["fillStyle"];
+  globalAlpha: number;
+  font: string;
+  textAlign: CanvasTextAlign;
+  textBaseline: CanvasTextBaseline;
+  dash: Iterable<number>;
+  /** Groups that are open, each with a frame that cuts off what lies outside. */
+  groups: number;
+}
+const BEGIN: Set = { lineWidth: 1, strokeStyle: "#000", fillStyle: "#000", globalAlpha: 1, font: "12px system-ui, sans-serif", textAlign: "left", textBaseline: "alphabetic", dash: [], groups: 0 };
+const ANCHORS: Record<string, string> = { center: "middle", right: "end" };
+
+/** Draws into SVG what a canvas would show. */
+export class SvgPen implements Pen {
   lineWidth = 1;
   strokeStyle: Pen["strokeStyle"] = "#000";
   fillStyle: Pen["fillStyle"] = "#000";
+  globalAlpha = 1;
+  font = BEGIN.font;
+  textAlign: CanvasTextAlign = "left";
+  textBaseline: CanvasTextBaseline = "alphabetic";
   private dash: Iterable<number> = [];
+  private groups = 0;
+  private frames = 0;
   private line = "";
-  private filled = { colour: "", d: "" };
+  private bars = { style: "", d: "" };
   private readonly parts: string[] = [];
+  private readonly kept: Set[] = [];
 
-  save(): void {}
-  restore(): void {}
-  rect(): void {}
-  clip(): void {}
+  /** `name` tells its frames from those of others in one file. */
+  constructor(private readonly name = "") {}
+
+  save(): void {
+    this.kept.push({ ...BEGIN, ...this });
+    this.groups = 0;
+  }
+
+  restore(): void {
+    this.end();
+    this.parts.push("</g>".repeat(this.groups));
+    const { lineWidth, strokeStyle, fillStyle, globalAlpha, font, textAlign, textBaseline, dash, groups } = this.kept.pop() ?? BEGIN;
+    Object.assign(this, { lineWidth, strokeStyle, fillStyle, globalAlpha, font, textAlign, textBaseline, dash, groups });
+  }
+
+  clearRect(): void {}
+
+  /** Of a path of rectangles; nothing else is cut by. */
+  clip(): void {
+    this.end();
+    const name = `frame${this.name}-${(this.frames += 1)}`;
+    this.groups += 1;
+    this.parts.push(`<clipPath id="${name}"><path d="${this.line}"/></clipPath><g clip-path="url(#${name})">`);
+  }
 
   beginPath(): void {
     this.line = "";
@@ -98,7 +141,16 @@ class SvgPen implements Pen {
   }
 
   lineTo(x: number, y: number): void {
-    this.line += `L${x.toFixed(1)} ${y.toFixed(1)}`;
+    this.line += `${this.line ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
+  }
+
+  rect(x: number, y: number, width: number, height: number): void {
+    this.line += `M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h${(-width).toFixed(1)}z`;
+  }
+
+  /** Of whole circles. */
+  arc(x: number, y: number, radius: number): void {
+    this.line += `M${(x - radius).toFixed(1)} ${y.toFixed(1)}a${radius} ${radius} 0 1 1 0 .01z`;
   }
 
   setLineDash(dash: Iterable<number>): void {
@@ -106,26 +158,51 @@ class SvgPen implements Pen {
   }
 
   stroke(): void {
-    this.fill();
+    this.end();
     const dash = [...this.dash].join(" ");
-    if (this.line) this.parts.push(`<path d="${this.line}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`);
+    if (this.line) this.parts.push(`<path d="${this.line}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash && ` stroke-dasharray="${dash}"`}${this.faint}/>`);
+  }
+
+  fill(): void {
+    this.end();
+    if (this.line) this.parts.push(`<path d="${this.line}" fill="${this.fillStyle}"${this.faint}/>`);
   }
 
   fillRect(x: number, y: number, width: number, height: number): void {
-    if (this.filled.colour !== this.fillStyle) this.fill();
-    this.filled.colour = String(this.fillStyle);
-    this.filled.d += `M${x} ${y}h${width}v${height}h${-width}z`;
+    const style = `fill="${this.fillStyle}"${this.faint}`;
+    if (this.bars.style !== style) this.end();
+    this.bars.style = style;
+    this.bars.d += `M${x} ${y}h${width}v${height}h${-width}z`;
+  }
+
+  fillText(text: string, x: number, y: number): void {
+    this.end();
+    const middle = this.textBaseline === "middle" ? 4 : 0;
+    this.parts.push(`<text x="${x.toFixed(1)}" y="${(y + middle).toFixed(1)}" text-anchor="${ANCHORS[this.textAlign] ?? "start"}" fill="${this.fillStyle}"${this.faint}>${escape(text)}</text>`);
+  }
+
+  measureText(text: string): TextMetrics {
+    return { width: text.length * LETTER * 0.85 } as TextMetrics;
+  }
+
+  private get faint(): string {
+    return this.globalAlpha < 1 ? ` opacity="${Number(this.globalAlpha.toFixed(3))}"` : "";
   }
 
   /** Bars of one colour are one path. */
-  private fill(): void {
-    if (this.filled.d) this.parts.push(`<path d="${this.filled.d}" fill="${this.filled.colour}"/>`);
-    this.filled = { colour: "", d: "" };
+  private end(): void {
+    if (this.bars.d) this.parts.push(`<path d="${this.bars.d}" ${this.bars.style}/>`);
+    this.bars = { style: "", d: "" };
   }
 
   get text(): string {
-    this.fill();
+    this.end();
     return this.parts.join("");
+  }
+
+  /** As a file. */
+  picture(width: number, height: number, ground: string): string {
+    return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ground}"/>${this.text}</svg>\n`;
   }
 }
 
@@ -153,7 +230,7 @@ export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mar
     }
     if (panel.limit !== null) parts.push(`<path d="M${LEFT} ${y(panel.limit).toFixed(1)}H${WIDTH - RIGHT}" stroke="#999" stroke-dasharray="1 3"/>`);
     if (panel.paint) {
-      const pen = new SvgPen();
+      const pen = new SvgPen(panel.id);
       const [width, high] = [WIDTH - LEFT - RIGHT, tall - TOP - BOTTOM];
       panel.paint(pen, { box: { left: 0, top: 0, width: width * PARTS, height: high * PARTS }, ratio: PARTS, colour: (name) => ON_WHITE[name] ?? "#000" });
       parts.push(`<svg x="${LEFT}" y="${top + TOP}" width="${width}" height="${high}" viewBox="0 0 ${width * PARTS} ${high * PARTS}">${pen.text}</svg>`);

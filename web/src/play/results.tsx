@@ -12,6 +12,7 @@ import { seenSpan, setSpan, usualSpan } from "../model/span";
 import { choose, overridesFor, run, shownVariant, update, useChosen, useStore, type State } from "../model/store";
 import { styles } from "../model/style";
 import { Chart } from "../ui/chart";
+import { NoPanel } from "../ui/take";
 import { Zoom } from "../ui/zoom";
 import type { RunOf } from "../replay/packets";
 import { Flows } from "./flows";
@@ -314,6 +315,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
           {has("path") && <PathPicture checked={state.checked} series={state.checked.description.links.length === resultsOf?.checked.description.links.length ? (leading?.[1].series ?? null) : null} interruptions={interruptions} flow={flow} theme={theme} run={followed} of={firsts.size > 1 ? `with ${leading?.[0]}` : ""} toReplay={only === null ? toReplay : null} />}
         </div>
       )}
+      {!state.running && drawn.length > 0 && <NoPanel asked={only} known={[...drawn.map(({ id }) => id), ...OTHER_PANELS]} />}
       {curves.length > 0 && resultsOf && (
         <section class="charts" aria-label="Curves">
           {only === null && <Toolbar {...seen} link={shownLink} seed={resultsOf.seed} />}

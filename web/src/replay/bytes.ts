@@ -1,6 +1,7 @@
 // The time-sequence graph of one connection at its sender: bytes that were sent, acknowledged and reported by SACK over
 // time, and how far the windows allow to send. Time runs to the right; the drawing asks the trace and keeps nothing.
 
+import type { Pen } from "../model/curves";
 import { ticks } from "../model/figure";
 import { columnOf, upTo, type Journey, type Trace } from "../model/trace";
 import type { Ink } from "./scene";
@@ -140,7 +141,7 @@ export function describe(seen: Seen, blocks: (ack: Journey) => readonly unknown[
   ].join(", ");
 }
 
-export function drawBytes(context: CanvasRenderingContext2D, width: number, height: number, bytes: Bytes, ink: Ink): void {
+export function drawBytes(context: Pen, width: number, height: number, bytes: Bytes, ink: Ink): void {
   const { trace, flow, time } = bytes;
   context.clearRect(0, 0, width, height);
   if (height <= TOP + BOTTOM || width <= LEFT + RIGHT) return;
@@ -177,7 +178,7 @@ export function drawBytes(context: CanvasRenderingContext2D, width: number, heig
 
 type Scale = (at: number) => number;
 
-function drawAxes(context: CanvasRenderingContext2D, { from, to, low, high }: Seen, x: Scale, y: Scale, [width, height]: [number, number], ink: Ink): void {
+function drawAxes(context: Pen, { from, to, low, high }: Seen, x: Scale, y: Scale, [width, height]: [number, number], ink: Ink): void {
   context.font = "12px system-ui, sans-serif";
   context.lineWidth = 1;
   context.strokeStyle = ink.rule;
@@ -202,7 +203,7 @@ function drawAxes(context: CanvasRenderingContext2D, { from, to, low, high }: Se
 }
 
 /** Up to where was acknowledged, what was in flight above it, and how far the windows reached. */
-function drawWindows(context: CanvasRenderingContext2D, { edges, to }: Seen, x: Scale, y: Scale, alpha: number, colour: string, ink: Ink): void {
+function drawWindows(context: Pen, { edges, to }: Seen, x: Scale, y: Scale, alpha: number, colour: string, ink: Ink): void {
   const steps = (of: (edge: Edge) => number) => {
     let before = Number.NaN;
     context.beginPath();
@@ -240,7 +241,7 @@ function drawWindows(context: CanvasRenderingContext2D, { edges, to }: Seen, x: 
 }
 
 /** Segments where they were sent, with a cross where they were lost, and SACK blocks where they were heard. */
-function drawSegments(context: CanvasRenderingContext2D, { sent, acks }: Seen, trace: Trace, x: Scale, y: Scale, colour: string, ink: Ink): void {
+function drawSegments(context: Pen, { sent, acks }: Seen, trace: Trace, x: Scale, y: Scale, colour: string, ink: Ink): void {
   const bars = (list: Journey[], stroke: string, thick: number) => {
     context.strokeStyle = stroke;
     context.lineWidth = thick;

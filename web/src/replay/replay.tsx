@@ -3,9 +3,11 @@
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Checked, Interruptions, Table, Window } from "../engine/types";
+import { link } from "../model/address";
 import { clock } from "../model/clock";
-import { panels, type Drawn, type Span } from "../model/curves";
+import { panels, type Drawn, type Panel, type Span } from "../model/curves";
 import { eventsOf } from "../model/events";
+import { download, png, SvgPen } from "../model/figure";
 import { marksOf } from "../model/marks";
 import { seenSpan, setSpan as showSpan, usualSpan } from "../model/span";
 import { overridesFor, pool, shownVariant, useChosen, useStore, variantsOf, type Variant } from "../model/store";
@@ -14,6 +16,7 @@ import { columnOf, inWords, momentsOf, placeOf, upTo, type Moment, type Trace } 
 import { Layout } from "./layout";
 import { Chart } from "../ui/chart";
 import { Events } from "../ui/events";
+import { NoPanel, OnePanel, Taken, useCopied } from "../ui/take";
 import { Zoom } from "../ui/zoom";
 import { covers, LINGER, PacketLegend, speedOf, SPEEDS, usePackets, type RunOf } from "./packets";
 import { describe, drawBytes, seenOf, timeAt, timesOf } from "./bytes";
@@ -140,8 +143,11 @@ function Beliefs({ decisions, isWhole, checked, names, time, go, flow }: { decis
   );
 }
 
+/** Panels of Replay that are no curves: the names that an address may ask for alone, and for people. */
+const OTHER_PANELS: [[string, string], ["diagram", string]] = [["scene", "The path with its packets"], ["diagram", "The diagram of the flow"]];
+
 /** Curves of the whole run of this sender, under its packets: the same clock runs through both, and a click moves it. */
-function Curves({ variant, flow, interruptions, theme, span, show }: { variant: Variant; flow: number; interruptions: Interruptions; theme: string; span: Span | null; show: (span: Span | null) => void }) {
+function Curves({ variant, flow, interruptions, theme, span, show, only }: { variant: Variant; flow: number; interruptions: Interruptions; theme: string; span: Span | null; show: (span: Span | null) => void; only: string | null }) {
   const { results, resultsOf, keys } = useStore();
   const run = results.get(variant.key)?.[0];
   const made = useMemo(() => {
@@ -153,10 +159,12 @@ function Curves({ variant, flow, interruptions, theme, span, show }: { variant: 
     return { shown: shown.filter((panel) => IN_REPLAY.includes(panel.id)), marks: marksOf(description, interruptions, flow), duration: description.duration_s };
   }, [run, resultsOf, variant.key, flow, interruptions.outages, interruptions.handoffs, span, keys]);
   if (!made || made.shown.length === 0) return null;
-  const { shown, marks, duration } = made;
+  const { marks, duration } = made;
+  const shown = made.shown.filter(({ id }) => only === null || id === only);
+  if (shown.length === 0) return <NoPanel asked={only} known={[...OTHER_PANELS.map(([id]) => id), ...made.shown.map(({ id }) => id)]} />;
   return (
     <section class="charts" aria-label="Curves">
-      <div class="toolbar"><Zoom span={span} duration={duration} whole="Whole run" show={show} /></div>
+      {only === null && <div class="toolbar"><Zoom span={span} duration={duration} whole="Whole run" show={show} /></div>}
       {shown.map((panel, place) => (
         <Chart key={panel.id} panel={panel} duration={duration} span={span} marks={marks} theme={theme} isLast={place === shown.length - 1} byClick zoom={show} />
       ))}
@@ -164,7 +172,44 @@ function Curves({ variant, flow, interruptions, theme, span, show }: { variant: 
   );
 }
 
-export function Replay({ theme }: { theme: string }) {
+/** `only` is the name of a panel that is shown alone, in a frame. */
+/** The packets of a flow on its links: data that are made when they are asked for. */
+function packetsOf(trace: Trace, flow: number): Panel {
+  const { flow: whose, enqueue_s: entered, ...columns } = trace.window.hops as Table;
+  const [id, title] = OTHER_PANELS[1];
+  return {
+    id, title, unit: "", time: [], lines: [], limit: null,
+    get data() {
+      const rows = [...(whose ?? []).keys()].filter((row) => whose?.[row] === flow);
+      return Object.fromEntries(Object.entries({ time_s: entered, ...columns }).map(([name, values]) => [name, Float64Array.from(rows, (row) => values?.[row] ?? Number.NaN)]));
+    },
+  };
+}
+
+/** What is taken along of Replay: a link, the diagram as it stands, one panel for another page. */
+function TakeAlong({ stem, figure, packets, span }: { stem: string; figure: () => string; packets: Panel; span: Span }) {
+  const copied = useCopied();
+  const save = async (isVector: boolean) => {
+    if (isVector) download(`${stem}.svg`, figure(), "image/svg+xml");
+    else download(`${stem}.png`, await png(figure()));
+    copied.setSaid("downloaded");
+  };
+  return (
+    <section class="actions" aria-labelledby="actions-title">
+      <h2 id="actions-title">Take it along</h2>
+      <div class="row">
+        <button type="button" onClick={async () => copied.copy("Link", await link())}>Copy link</button>
+        <span class="gap" />
+        <button type="button" onClick={() => save(true)}>Diagram (SVG)</button>
+        <button type="button" onClick={() => save(false)}>Diagram (PNG)</button>
+      </div>
+      <OnePanel curves={[packets]} span={span} others={[OTHER_PANELS[0]]} stem={stem} copied={copied} />
+      <Taken copied={copied} />
+    </section>
+  );
+}
+
+export function Replay({ theme, only = null }: { theme: string; only?: string | null }) {
   const state = useStore();
   const { checked, source, about } = state;
   const [sender, setSender] = useChosen("sender");
@@ -210,6 +255,8 @@ export function Replay({ theme }: { theme: string }) {
     setShare(0);
     setInterruptions(NONE);
     if (!run) return;
+    // A link, or a run that was longer, may have set a time that this one has not.
+    if (clock.isSet && clock.seconds > duration) clock.set(duration);
     setTime(clock.isSet ? clock.seconds : 0);
     let isBegun = false;
     const before = (window: Window, isAll: boolean) => {
@@ -280,6 +327,16 @@ export function Replay({ theme }: { theme: string }) {
     if (shown.current) shown.current.textContent = `${clock.seconds.toFixed(speed < 0.05 ? 4 : 2)} s`;
     // What moves by a transform needs no new layout.
     if (head.current) head.current.style.transform = `translateX(${(clock.seconds / duration) * 100}%)`;
+  };
+  /** The diagram as it stands, as SVG. */
+  const picture = (): string => {
+    const box = diagram.current && fit(diagram.current);
+    if (!box || !trace || !checked) return "";
+    const [, width, height] = box;
+    const pen = new SvgPen();
+    if (isBytes) drawBytes(pen, width, height, { trace, flow, time: clock.seconds, span }, ink);
+    else drawSequence(pen, width, height, { trace, declarations: about.declarations, flow, ends: endsOf(checked, flow), time: clock.seconds, span }, ink);
+    return pen.picture(width, height, ink.paper);
   };
   const paintStrip = () => {
     if (strip.current && whole) drawStrip(strip.current, whole, duration, [...outages, ...handoffs], about.declarations.causes.map((one) => one.name), ink);
@@ -353,13 +410,16 @@ export function Replay({ theme }: { theme: string }) {
   }, [whole, outages, handoffs, flow]);
 
   if (!checked || state.failure) {
-    return <main id="main" class="replay" tabIndex={-1}><p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p></main>;
+    const words = <p class="message note">{state.failure ? "The scenario has a mistake: see Play." : "Loading the simulator …"}</p>;
+    return only === null ? <main id="main" class="replay" tabIndex={-1}>{words}</main> : words;
   }
   const { flows, nodes } = checked.description;
   const isAway = trace !== null && !covers(trace, time, duration);
+  const has = (panel: string) => only === null || only === panel;
+  const Whole = only === null ? "main" : "div";
   return (
-    <main id="main" class="replay" tabIndex={-1}>
-      <div class="head">
+    <Whole {...(only === null && { id: "main", tabIndex: -1 })} class="replay">
+      {only === null && <div class="head">
         <h2 class="name">{checked.description.name}</h2>
         <label class="field inline"><span>Sender</span>
           <select value={used} onChange={(event) => setSender(event.currentTarget.value)}>
@@ -375,7 +435,7 @@ export function Replay({ theme }: { theme: string }) {
         {trace && !isWhole && (
           <div class="progress"><progress max={1} value={share} aria-label="Progress of the run" /><span role="status">The run goes on: this is its beginning.</span></div>
         )}
-      </div>
+      </div>}
       {failure && <pre class="message bad" role="alert">{failure}</pre>}
       {!trace && !failure && (
         <div class="progress"><progress max={1} value={share} aria-label="Progress of the run" /><span>{Math.round(share * 100)} %</span></div>
@@ -400,14 +460,14 @@ export function Replay({ theme }: { theme: string }) {
             <output class="clock" ref={shown} />
           </div>
           {isAway && isWhole && <p class="took" role="status">Running to this time …</p>}
-          <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />
-          <PacketLegend trace={trace} flow={flows[flow]?.name} />
+          {has("scene") && <canvas ref={scene} class="scene" role="img" aria-label={`The path: ${nodes.length} nodes, ${checked.description.links.length} links, ${flows.length} flows, at ${time.toFixed(2)} s`} />}
+          {has("scene") && <PacketLegend trace={trace} flow={flows[flow]?.name} />}
           <div class="timeline">
             <div class="strip" aria-hidden="true"><canvas ref={strip} /><span ref={head} /></div>
             <input type="range" min={0} max={duration} step={10 ** Math.floor(Math.log10(duration / 1000))} value={time} aria-label="Time in the run" aria-valuetext={`${time.toFixed(3)} seconds`} onInput={(event) => { setPlaying(false); go(Number(event.currentTarget.value)); }} />
             <p class="foot">Losses in queues above the middle, in the air below; grey where a link is down, a host changes its access point, or a flow its path.</p>
           </div>
-          <section aria-labelledby="sequence-title">
+          {has("diagram") && <section aria-labelledby="sequence-title">
             <div class="head">
               <h2 id="sequence-title">{flows[flow]?.name}, {isBytes ? "bytes over time" : "packet by packet"}</h2>
               {hasDecisions(checked, flow) && (
@@ -424,7 +484,7 @@ export function Replay({ theme }: { theme: string }) {
             </div>
             <canvas
               ref={diagram} class="diagram" role="img" onPointerDown={isBytes ? drag : undefined}
-              aria-label={isBytes ? `Bytes of ${flows[flow]?.name} over time, ${describe(seenOf({ trace, flow, time, span }), (ack) => trace.blocks(ack))}` : `Sequence diagram of ${flows[flow]?.name} around ${time.toFixed(3)} s; the table below has its decisions in words`}
+              aria-label={isBytes ? `Bytes of ${flows[flow]?.name} over time, ${describe(seenOf({ trace, flow, time, span }), (ack) => trace.blocks(ack))}` : `Sequence diagram of ${flows[flow]?.name} around ${time.toFixed(3)} s${only === null ? "; the table below has its decisions in words" : ""}`}
             />
             {isBytes && (
               <p class="legend">
@@ -432,12 +492,13 @@ export function Replay({ theme }: { theme: string }) {
                 <span><i class="band" /> congestion window</span><span><i class="dashes" /> receiver window</span><span><i class="bar accent" /> reported by SACK</span><span>as the sender sees it; drag to look closer</span>
               </p>
             )}
-          </section>
-          <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} span={seen} show={show} />
-          <Events kinds={kinds} span={seen ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />
-          {whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} isWhole={isWhole} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
+          </section>}
+          <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} span={seen} show={show} only={only} />
+          {only === null && <Events kinds={kinds} span={seen ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />}
+          {only === null && whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} isWhole={isWhole} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
+          {only === null && <TakeAlong stem={`${checked.description.name}-${time.toFixed(3)}`} figure={picture} packets={packetsOf(trace, flow)} span={timesOf(clock.seconds, span)} />}
         </>
       )}
-    </main>
+    </Whole>
   );
 }

@@ -3,6 +3,7 @@
 
 import { columnOf, inWords, upTo, type Journey, type Trace } from "../model/trace";
 import type { Declarations } from "../engine/types";
+import type { Pen } from "../model/curves";
 import type { Ink } from "./scene";
 
 const TOP = 30;
@@ -39,14 +40,14 @@ export interface Sequence {
 }
 
 /** Draws the packets of a flow between two times; `y` places a time, and only what reaches into the picture counts. */
-function drawPackets(context: CanvasRenderingContext2D, journeys: Journey[], [from, to]: [number, number], [sender, receiver]: [number, number], y: (at: number) => number, ink: Ink, colour: string): void {
+function drawPackets(context: Pen, journeys: Journey[], [from, to]: [number, number], [sender, receiver]: [number, number], y: (at: number) => number, ink: Ink, colour: string, alpha = 1): void {
   for (const one of journeys) {
     if (one.ended < from) continue;
     if (one.sent > to) break;
     const [start, end] = one.back ? [receiver, sender] : [sender, receiver];
     const isLost = one.outcome >= 2;
     const stop = isLost || one.outcome === 1 ? start + (end - start) * one.share : end;
-    context.globalAlpha = one.back ? 0.55 : 0.95;
+    context.globalAlpha = alpha * (one.back ? 0.55 : 0.95);
     context.strokeStyle = isLost ? ink.bad : one.back ? ink.muted : colour;
     context.lineWidth = one.again ? 2.4 : 1;
     context.setLineDash(one.back ? [3, 3] : []);
@@ -92,7 +93,28 @@ function stripOf(width: number, height: number, scale: number, { trace, flow, sp
   return known;
 }
 
-export function drawSequence(context: CanvasRenderingContext2D, width: number, height: number, sequence: Sequence, ink: Ink): void {
+/** Copies the packets onto the canvas. Whole pixels are shifted, which costs no more than to copy them. */
+function copyPackets(context: CanvasRenderingContext2D, width: number, height: number, sequence: Sequence, ends: [number, number], y: (at: number) => number, ink: Ink, colour: string): void {
+  const { time, span } = sequence;
+  const from = Math.max(0, time - span * PAST);
+  const scale = context.getTransform().a;
+  const strip = stripOf(width, height, scale, sequence, ends, ink, colour);
+  const top = Math.round(TOP * scale);
+  const bottom = Math.round(height * scale);
+  const now = Math.min(bottom, Math.max(top, Math.round(y(time) * scale)));
+  const shift = Math.round((from - strip.from) * ((height - TOP - BOTTOM) / span) * scale);
+  context.save();
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  for (const [start, end, alpha] of [[top, now, 1], [now, bottom, FUTURE]] as const) {
+    const rows = Math.min(end - start, strip.canvas.height - (shift + start - top));
+    if (rows <= 0) continue;
+    context.globalAlpha = alpha;
+    context.drawImage(strip.canvas, 0, shift + start - top, strip.canvas.width, rows, 0, start, strip.canvas.width, rows);
+  }
+  context.restore();
+}
+
+export function drawSequence(context: Pen, width: number, height: number, sequence: Sequence, ink: Ink): void {
   const { trace, declarations, flow, time, span } = sequence;
   context.clearRect(0, 0, width, height);
   if (height <= TOP + BOTTOM) return;
@@ -178,22 +200,18 @@ export function drawSequence(context: CanvasRenderingContext2D, width: number, h
   context.textAlign = "right";
   if (hasWindow) context.fillText(`cwnd ≤ ${most.toFixed(0)}`, sender - 14 - context.measureText(source).width / 2, 16);
 
-  // Packets: what has not happened yet is faint. Whole pixels are shifted, which costs no more than to copy them.
-  const scale = context.getTransform().a;
-  const strip = stripOf(width, height, scale, sequence, [sender, receiver], ink, colour);
-  const top = Math.round(TOP * scale);
-  const bottom = Math.round(height * scale);
-  const now = Math.min(bottom, Math.max(top, Math.round(y(time) * scale)));
-  const shift = Math.round((from - strip.from) * ((height - TOP - BOTTOM) / span) * scale);
-  context.save();
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  for (const [start, end, alpha] of [[top, now, 1], [now, bottom, FUTURE]] as const) {
-    const rows = Math.min(end - start, strip.canvas.height - (shift + start - top));
-    if (rows <= 0) continue;
-    context.globalAlpha = alpha;
-    context.drawImage(strip.canvas, 0, shift + start - top, strip.canvas.width, rows, 0, start, strip.canvas.width, rows);
+  // Packets: what has not happened yet is faint.
+  if (context instanceof CanvasRenderingContext2D) copyPackets(context, width, height, sequence, [sender, receiver], y, ink, colour);
+  else {
+    for (const [start, end] of [[TOP, y(time)], [y(time), height]] as const) {
+      context.save();
+      context.beginPath();
+      context.rect(0, start, width, Math.max(0, end - start));
+      context.clip();
+      drawPackets(context, trace.journeys(flow), [from, to], [sender, receiver], y, ink, colour, start > TOP ? FUTURE : 1);
+      context.restore();
+    }
   }
-  context.restore();
 
   // Decisions, each with what it was taken for and what it was.
   let lowest = TOP;

@@ -51,6 +51,12 @@ export function frameOf(address: string, panel: string): string {
   return `<iframe src="${source}" title="lasthop" width="720" height="320" style="border: 0"></iframe>`;
 }
 
+/** In a frame that asks for a panel which is not there: those that are. */
+export function NoPanel({ asked, known }: { asked: string | null; known: string[] }) {
+  if (asked === null || known.length === 0 || known.includes(asked)) return null;
+  return <p class="message bad" role="alert">There is no panel “{asked}” here. There {known.length > 1 ? "are" : "is"}: {known.join(", ")}.</p>;
+}
+
 /** The points of a panel: a row per time, a column per line; of single packets, a row for each within the span. */
 function panelCsv({ time, lines, unit, data }: Panel, [from, to]: Span): string {
   if (data) {
