@@ -203,6 +203,34 @@ test("hostile names and huge texts give messages, and no script runs", async () 
   assert.equal(await own.end(), 0);
 });
 
+test("what is dropped opens where it belongs, and what belongs nowhere is told", async () => {
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=single-flow&seeds=1`);
+  await done(page);
+  const drop = async (name, bytes) => {
+    const data = await page.evaluateHandle(([called, letters]) => {
+      const made = new DataTransfer();
+      made.items.add(new File([Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0))], called));
+      return made;
+    }, [name, Buffer.from(bytes).toString("base64")]);
+    await page.dispatchEvent("body", "drop", { dataTransfer: data });
+  };
+  await drop("photo.png", [0x89, 0x50, 0x4e, 0x47]);
+  await page.waitForFunction(() => /^photo.png: the scenario does not name it. Opened are scenarios/.test(document.querySelector(".message.note")?.textContent ?? ""));
+  await drop("series.parquet", readFileSync(path.join(ROOT, "docs/papers/000/series.parquet")));
+  await page.waitForSelector(".explored svg");
+  assert.equal(await page.textContent("h2.name"), "series.parquet");
+  await drop("broken.parquet", Buffer.from("PAR1xxxxPAR1"));
+  await page.waitForFunction(() => /broken.parquet cannot be shown/.test(document.querySelector(".message.bad")?.textContent ?? ""));
+  // A recording that the scenario names belongs to it.
+  await page.goto(`${server.address}#scenario=train-ride&seeds=1`);
+  await done(page);
+  await drop("train.down", readFileSync(path.join(ROOT, "scenarios/train.down")));
+  await done(page);
+  assert.equal(await page.locator(".message.note").count(), 0);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("replay shows packets, jumps and steps", async () => {
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);

@@ -6,12 +6,12 @@ import { EngineError } from "../engine/pool";
 import type { Overrides, Source } from "../engine/types";
 import { link } from "../model/address";
 import { download } from "../model/figure";
+import { openFiles } from "../model/files";
 import { AS_WRITTEN, choose, get, open, pool, update, useChosen, useStore } from "../model/store";
 import { Figure, shownEstimate, type Chosen } from "./figure";
 import { begin, completed, csv, curves as curvesOf, fitting, ofSeries, prefixed, scenarioOf, SETTING, shownValue, tidy, varies, varying, type Choice, type Curve, type Defaults, type DrawnCurve, type Explored, type Value } from "./table";
 import type { Statistics } from "../model/stats";
 import { frameOf, Taken, useCopied } from "../ui/take";
-import { ofParquet } from "./alone";
 import type { Claim, ExploreGiven, PaperFigure, PaperGiven, TableGiven } from "./given";
 
 const MOST_LINES = 12;
@@ -449,7 +449,7 @@ function useTable() {
     void read();
     return () => { isOver = true; };
   }, [table]);
-  return { explore, which, table, of, failure, setFailure };
+  return { explore, which, table, of, failure };
 }
 
 /** The figure alone, for a frame in another page. */
@@ -465,20 +465,8 @@ export function ExploredFigure() {
 
 export function Explore() {
   const { broken, note } = useStore();
-  const { explore, which, table, of, failure, setFailure } = useTable();
+  const { explore, which, table, of, failure } = useTable();
   const setWhich = (next: number) => update({ chosen: Object.fromEntries(Object.entries({ ...get().chosen, study: String(next + 1) }).filter(([name]) => !["axes", "figure", "verdict"].includes(name))) });
-
-  const load = async (file: File | undefined) => {
-    if (!file) return;
-    try {
-      const opened = await ofParquet(file.name, file, "opened");
-      setWhich(0);
-      choose("study", null);
-      update({ explore: opened });
-    } catch (error) {
-      setFailure(messageOf(error));
-    }
-  };
 
   const about = table?.about;
   return (
@@ -491,7 +479,7 @@ export function Explore() {
           </label>
         )}
         {about && <span class="took">{about}</span>}
-        <label class="file">Open a Parquet file<input type="file" accept=".parquet" onChange={(event) => { void load(event.currentTarget.files?.[0]); event.currentTarget.value = ""; }} /></label>
+        <label class="file">Open a Parquet file<input type="file" accept=".parquet" onChange={(event) => { void openFiles(event.currentTarget.files); event.currentTarget.value = ""; }} /></label>
       </div>
       {broken && <p class="message bad" role="alert">{broken}</p>}
       {note && <p class="message note" role="status">{note}</p>}

@@ -1,5 +1,7 @@
-// Files that are opened or dropped: captures, logs of stacks, scenarios and the files that scenarios name.
+// Files that are opened or dropped: captures, logs of stacks, tables of studies, scenarios and the files that scenarios
+// name.
 
+import { ofParquet } from "../explore/alone";
 import { choose, get, open, update, type Capture } from "./store";
 
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
@@ -35,7 +37,18 @@ async function isCapture(file: File): Promise<boolean> {
   return MAGIC.includes([...head].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
 }
 
-/** Opens what was chosen or dropped: the first capture, or else a scenario with its files. */
+/** Shows the table of a study; what is chosen of another is no choice of this one. */
+export async function openTable(file: File): Promise<void> {
+  try {
+    const explore = await ofParquet(file.name, file, "opened");
+    for (const one of ["study", "axes", "figure", "verdict"]) choose(one, null);
+    update({ explore, view: "explore", note: null });
+  } catch (error) {
+    update({ view: "explore", note: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+/** Opens what was chosen or dropped: the first capture or table, or else a scenario with its files. */
 export async function openFiles(files: FileList | null): Promise<void> {
   const list = [...(files ?? [])];
   for (const file of list) {
@@ -45,6 +58,8 @@ export async function openFiles(files: FileList | null): Promise<void> {
     }
   }
   if (list.length === 0) return;
+  const table = list.find(({ name }) => /\.parquet$/i.test(name));
+  if (table) return openTable(table);
   const texts = new Map<string, string>();
   for (const file of list) texts.set(file.name, await file.slice(0, MOST_FILE).text());
   const state = get();
@@ -57,4 +72,8 @@ export async function openFiles(files: FileList | null): Promise<void> {
     open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { ...more, senders: state.senders, helpers: state.helpers });
   }
   choose("tab", null);
+  const strange = Object.keys(inputs).filter((name) => !get().source.text.includes(name));
+  if (strange.length > 0) {
+    update({ note: `${strange.join(", ")}: the scenario does not name ${strange.length > 1 ? "them" : "it"}. Opened are scenarios (.toml, .json) with the files that they name, captures (.pcap, .pcapng), logs of stacks (.qlog, .sqlog) and tables of studies (.parquet).` });
+  }
 }
