@@ -274,6 +274,8 @@ test("the figure of a table that stands beside the page is shown in a frame, and
   await page.waitForSelector(".explored .point");
   assert.equal(await page.locator(".explored .point").count(), points);
   assert.equal(await page.locator("nav, select, table").count(), 0);
+  // Its measures have the names and units that the engine has for columns of their names.
+  assert.match(await page.textContent(".look"), /^goodput, [kM]bit\/s$/);
   await flawless(page, "the figure of a table");
   const [whole] = await Promise.all([page.context().waitForEvent("page"), page.getByText("Open in lasthop").click()]);
   await whole.waitForSelector(".explored .point");

@@ -8,10 +8,12 @@ const STUDENT_MOST = 200;
 const place = (name) => new URL(`../engine/${name}`, import.meta.url);
 
 await init({ module_or_path: readFileSync(place("lasthop_web_bg.wasm")) });
+/** Columns of runs, flows and links; of others, and of what is only written into files, the page has no need. */
+const columns = JSON.parse(declarations()).columns.filter(({ table }) => ["totals", "flows", "links"].includes(table)).map(({ heading: _, pattern: _pattern, ...column }) => column);
 const about = {
   version: version(),
   schema: JSON.parse(schema()),
-  declarations: JSON.parse(declarations()),
+  declarations: { ...JSON.parse(declarations()), columns },
   helpers: JSON.parse(helpers()),
   student: Array.from({ length: STUDENT_MOST }, (_, index) => studentT(0.975, index + 1)),
 };

@@ -65,7 +65,6 @@ export interface Column {
   over: string;
   compared: boolean;
   shown: boolean;
-  heading: string;
   more: string;
   less: string;
   times: string;

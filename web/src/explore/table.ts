@@ -1,7 +1,8 @@
 // A table to be explored: rows at points of some axes with seeds, and metrics. What `lasthop view` was given, or a
 // Parquet file that the user opened; the series of a paper's claims are brought into the same form.
 
-import type { Overrides, ReadColumn, ReadTable } from "../engine/types";
+import ABOUT from "../../engine/about.json";
+import type { About, Overrides, ReadColumn, ReadTable } from "../engine/types";
 import { prefixFor } from "../model/compare";
 import { sum, type Estimate, type Statistics } from "../model/stats";
 
@@ -73,14 +74,22 @@ function axisOf(name: string, rows: Row[]): Axis {
   return { name, label: name, unit: "", values, labels: values.map(shownValue) };
 }
 
-/** The tidy table of a study. What is known of its axes and metrics may be given; a bare file speaks for itself. */
+const { columns: COLUMNS } = (ABOUT as unknown as About).declarations;
+
+/** A measure of which the study says nothing here: what the engine says of a column of its name. */
+function usual(name: string): Metric {
+  const column = ["totals", "flows", "links"].map((table) => COLUMNS.find((one) => one.name === name && one.table === table)).find(Boolean);
+  return { name, label: column?.label ?? name, unit: column?.unit ?? "", scale: 1, most: null, help: column?.help ?? "" };
+}
+
+/** The tidy table of a study. What is known of its axes and metrics may be given; of a bare file the engine knows columns by their names. */
 export function tidy(read: ReadTable, known: { axes: Axis[]; metrics: Metric[] } | null): Explored {
   const names = Object.keys(read.columns);
   const seedAt = names.indexOf("seed");
   if (seedAt < 0) throw new Error("it has no column “seed”: results.parquet of a study has one");
   const end = names.findIndex((name, place) => place > seedAt && OF_RUNS.includes(name));
   const axisNames = known?.axes.map((axis) => axis.name) ?? names.slice(0, seedAt);
-  const metrics = known?.metrics ?? names.slice(seedAt + 1, end < 0 ? undefined : end).map((name) => ({ name, label: name, unit: "", scale: 1, most: null, help: "" }));
+  const metrics = known?.metrics ?? names.slice(seedAt + 1, end < 0 ? undefined : end).map(usual);
   const rows: Row[] = [];
   for (let row = 0; row < read.rows; row += 1) {
     const state = cell(read.columns["state"], row);
