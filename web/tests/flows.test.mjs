@@ -27,6 +27,10 @@ test("transfers have boxes and a distribution with those that did not finish", a
       return times[Math.floor(place)] + (place % 1) * (times[Math.ceil(place)] - times[Math.floor(place)]);
     };
     assert.ok(told.includes(`web, cubic (${times.length} of ${run.totals.transfers}): median ${shown(at(0.5))}, 5 to 95 % ${shown(at(0.05))} to ${shown(at(0.95))} s`), told);
+    // The figures stand behind either picture.
+    await page.getByRole("button", { name: "Tables" }).click();
+    const row = await section.locator("tbody tr").first().locator("th, td").allTextContents();
+    assert.deepEqual(row, [`web, cubic (${times.length} of ${run.totals.transfers})`, ...[0.05, 0.25, 0.5, 0.75, 0.95].map((share) => shown(at(share)))]);
     await flawless(page, "boxes of flows");
     await page.getByLabel("Drawn as").selectOption("shares");
     const shares = section.locator("svg.shares");
@@ -37,6 +41,7 @@ test("transfers have boxes and a distribution with those that did not finish", a
     await page.waitForFunction(() => location.hash.includes("spread=shares"));
     await page.getByLabel("Measure").selectOption("goodput_bit_s");
     assert.match(await shares.getAttribute("aria-label"), /at most this goodput/);
+    assert.equal(await section.locator("tbody tr").count(), 1);
     await flawless(page, "distribution of flows");
     // Percentiles by length, as the command has them.
     const found = await page.textContent('[data-metric="small_completion_p95_s"]');

@@ -74,9 +74,13 @@ function counted({ values, missing }: Sample): string {
   return missing > 0 ? `${values.length} of ${values.length + missing}` : String(values.length);
 }
 
+function labelOf(one: Sample): string {
+  return `${["", "all flows"].includes(one.name) ? "" : `${one.name}, `}${one.sender} (${counted(one)})`;
+}
+
 function Boxes({ samples, column, style, width }: DrawnProps) {
   const [factor, unit] = unitOf(samples, column);
-  const labels = samples.map((one) => `${one.name === "all flows" ? "" : `${one.name}, `}${one.sender} (${counted(one)})`);
+  const labels = samples.map(labelOf);
   const left = Math.min(width * 0.45, 16 + LETTER * Math.max(...labels.map((one) => one.length)));
   const found = samples.map((one) => corners(one.values));
   const scale = scaleOf(found.flat(), factor, [left, width - RIGHT]);
@@ -140,10 +144,32 @@ function Shares({ samples, column, style, width }: DrawnProps) {
   );
 }
 
+/** The figures behind either picture. */
+function Percentiles({ samples, column }: Pick<DrawnProps, "samples" | "column">) {
+  const [factor, unit] = unitOf(samples, column);
+  const title = `${column.label} of flows${unit ? `, ${unit}` : ""}`;
+  return (
+    <div class="scroll" role="group" aria-label={title} tabIndex={0}>
+      <table class="plain numbers">
+        <thead><tr><th scope="col">{title}</th>{["5 %", "25 %", "median", "75 %", "95 %"].map((one) => <th key={one} scope="col">{one}</th>)}</tr></thead>
+        <tbody>
+          {samples.map((one) => (
+            <tr key={labelOf(one)}>
+              <th scope="row">{labelOf(one)}</th>
+              {corners(one.values).map((value, place) => <td key={place}>{(value / factor).toLocaleString("en-GB", { maximumSignificantDigits: 3 })}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Flows({ comparison, style }: { comparison: Comparison; style: Map<string, number> }) {
   const { about } = useStore();
   const [asked, ask] = useChosen("measure");
   const [form, setForm] = useChosen("spread");
+  const [tables] = useChosen("tables");
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   const measures = useMemo(() => measuresOf(about.declarations.columns, comparison.runs), [comparison]);
@@ -182,6 +208,7 @@ export function Flows({ comparison, style }: { comparison: Comparison; style: Ma
         {isShares ? <Shares {...{ samples, column, style, width }} /> : <Boxes {...{ samples, column, style, width }} />}
       </div>
       <p class="foot">{isShares ? "All flows of all seeds." : "All seeds. A box holds the middle half of the flows, its line is the median; whiskers reach from 5 to 95 %."}</p>
+      {tables !== null && <Percentiles samples={samples} column={column} />}
     </section>
   );
 }
