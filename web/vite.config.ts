@@ -14,7 +14,18 @@ const recordings: Plugin = {
     const steps = times.map((time, place) => time - (times[place - 1] ?? 0)).join(" ");
     // Anything else stays as it is.
     if (`${times.join("\n")}\n` !== text) return null;
-    return `let at = 0; export default ${JSON.stringify(steps)}.split(" ").map((step) => (at += Number(step))).join("\\n") + "\\n";`;
+    // Written out when it is asked for, not while the page loads.
+    return `export default () => { let at = 0; return ${JSON.stringify(steps)}.split(" ").map((step) => (at += Number(step))).join("\\n") + "\\n"; };`;
+  },
+};
+
+/** The engine comes beside the script, not after it has run. */
+const early: Plugin = {
+  name: "early",
+  transformIndexHtml: {
+    order: "post",
+    handler: (_, { bundle }) =>
+      Object.keys(bundle ?? {}).filter((name) => name.endsWith(".wasm")).map((name) => ({ tag: "link", attrs: { rel: "preload", href: `./${name}`, as: "fetch", crossorigin: "" }, injectTo: "head" as const })),
   },
 };
 
@@ -29,7 +40,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 2000,
   },
-  plugins: [recordings],
+  plugins: [recordings, early],
   worker: { format: "es" },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
 });

@@ -248,6 +248,7 @@ def single_page(folder: Path, shown: object | None) -> str:
     }
     policy = POLICY.format(script=_hash(code), worker="blob:", connect="'none'", style=_hash(looks))
     page = page.replace(script[0], "").replace(style[0], f"<style>{looks}</style>")
+    page = re.sub(r'\s*<link rel="preload"[^>]*>', "", page)
     page = re.sub(
         r'(http-equiv="Content-Security-Policy"\s+content=")[^"]*',
         lambda found: found[1] + policy,

@@ -82,6 +82,8 @@ export class Pool {
     this.hire();
     this.module.then(
       async (module) => {
+        // There is work for two at once: the second hand does not start when it is needed.
+        if (this.size > 1) this.hire();
         for (const { worker } of this.hands) worker.postMessage({ module });
         // What comes out of a job is shown in the engine's words.
         await begin(module);

@@ -2,7 +2,7 @@
 
 import type { Source } from "../engine/types";
 
-const FILES = import.meta.glob("../../../scenarios/*", { query: "?raw", import: "default", eager: true }) as Record<string, string>;
+const FILES = import.meta.glob("../../../scenarios/*", { query: "?raw", import: "default", eager: true }) as Record<string, string | (() => string)>;
 
 export interface Ready {
   /** Name of the file without its ending. */
@@ -23,12 +23,15 @@ function aboutOf(text: string): string {
 }
 
 const names = Object.keys(FILES).map((path) => path.split("/").pop() ?? path);
-const textOf = (name: string) => Object.entries(FILES).find(([path]) => path.endsWith(`/${name}`))?.[1] ?? "";
-const inputs = Object.fromEntries(names.filter((name) => !/\.(toml|md)$/.test(name)).map((name) => [name, textOf(name)]));
+const textOf = (name: string): string => {
+  const found = Object.entries(FILES).find(([path]) => path.endsWith(`/${name}`))?.[1] ?? "";
+  return typeof found === "string" ? found : found();
+};
+const inputs = names.filter((name) => !/\.(toml|md)$/.test(name));
 
 /** The files among `inputs` that a scenario names. */
 function filesOf(text: string): Record<string, string> {
-  return Object.fromEntries(Object.entries(inputs).filter(([name]) => text.includes(`"${name}"`)));
+  return Object.fromEntries(inputs.filter((name) => text.includes(`"${name}"`)).map((name) => [name, textOf(name)]));
 }
 
 export const READY: Ready[] = names
@@ -36,7 +39,8 @@ export const READY: Ready[] = names
   .sort()
   .map((name) => {
     const text = textOf(name);
-    return { id: name.slice(0, -5), about: aboutOf(text), source: { name, text, files: filesOf(text) } };
+    let source: Source | null = null;
+    return { id: name.slice(0, -5), about: aboutOf(text), get source() { return (source ??= { name, text, files: filesOf(text) }); } };
   });
 
 export const FIRST = "lossy-last-hop";

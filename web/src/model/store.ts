@@ -203,6 +203,9 @@ export function shownSender(sender: string, checked: Checked | null): string {
 
 /** If the first seeds take longer than this, in ms, the others wait: figures of one seed are better than none. */
 const PATIENCE = 4000;
+/** From this time on, in ms, they wait too if by its pace a run needs this many times as long. */
+const EARLY = 700;
+const SLOW = 1.5;
 /** The pace of drawings of results while runs go on. */
 const SHOW = 250;
 const REST = 5;
@@ -304,6 +307,9 @@ export async function run(isPatient = false): Promise<void> {
     const job = { source, overrides: overridesFor(checked, variant), seed: seed + index, series: index === 0 };
     const result = await pool.run(job, index === 0 ? "run" : "rest", (seconds, series) => {
       progress.set(name, seconds / duration_s);
+      // By its pace a long run is known early; the others leave it the machine.
+      const passed = performance.now() - started;
+      if (index === 0 && !isHeld && passed > EARLY && passed * duration_s > SLOW * PATIENCE * seconds) hold();
       if (series) {
         partial.set(key, { series, seconds });
         show(false);
