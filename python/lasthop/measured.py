@@ -282,7 +282,7 @@ ROWS: tuple[tuple[str, str, str, Callable[[Mapping[str, Any]], float | None]], .
     (
         "retransmitted_packets",
         "",
-        "repeated packets",
+        "retransmitted packets",
         lambda record: _sum_of(record, "retransmitted_packets"),
     ),
     ("lost_share", "share", "lost, datagrams", _lost_share),
