@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,17 +101,18 @@ def _refuse_page(path: str | Path) -> NoReturn:
 
 
 def missing() -> str | None:
-    """Return what to do before anything can be drawn here; `None` if all is there."""
-    return next(
-        (lacking(package) for package in ("matplotlib", "plotly") if find_spec(package) is None), None
-    )
+    """Return what to do before anything can be drawn here; `None` if all is there, and then it is loaded."""
+    for package in ("matplotlib", "plotly"):
+        if find_spec(package) is None:
+            return lacking(package)
+    _without_settings()
+    return None
 
 
 def check_paths(paths: Sequence[str | Path]) -> list[Path]:
     """Return the paths; each must end in a format that can be drawn and be writable."""
     if (lack := missing()) is not None:
         raise ArgumentError(lack)
-    _without_settings()
     return check_names(paths)
 
 
@@ -122,7 +124,10 @@ def _without_settings() -> None:
     """
     if "matplotlib" not in sys.modules:
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
-        import matplotlib as mpl
+        # Whatever has that name is read at the import: bytes that are no text end it, a pipe blocks it.
+        is_there = os.path.lexists("matplotlibrc")
+        with chdir(Path.cwd().anchor) if is_there else nullcontext():
+            import matplotlib as mpl
 
         mpl.rcdefaults()
 

@@ -193,7 +193,8 @@ def emulate(
                 file = said.with_suffix(".job")
                 file.write_text(json.dumps(job), encoding="utf-8")
                 told.append(said)
-                words[said] = (node, [sys.executable, "-m", "lasthop.real_stack", str(file)])
+                # Root runs them in any folder: no module of the current one stands before Python's (-P).
+                words[said] = (node, [sys.executable, "-P", "-m", "lasthop.real_stack", str(file)])
         host, main = words.pop(told[0])
         # Receivers have to be there first.
         others = sorted(words.items(), key=lambda one: one[0].stem.endswith("sender"))

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lasthop import live, steer
+import lasthop as lh
+from lasthop import live, real_stack, steer
 from lasthop.errors import RunError
 
 if TYPE_CHECKING:
@@ -312,3 +313,26 @@ def test_no_program_is_taken_from_the_current_folder(tmp_path: Path, path: str |
     for found in done.stdout.split():
         assert found in ("None", "not", "installed") or Path(found).is_absolute(), done.stdout
     assert not (tmp_path / "mark").exists()
+
+
+def test_ends_of_a_real_stack_load_no_module_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`parity --stack` runs them as root, wherever it is called."""
+    started: list[list[str]] = []
+
+    def take(_scenario: object, main: list[str], *, beside: list[tuple[str, list[str]]], **_: object) -> None:
+        started.extend([main, *(words for _, words in beside)])
+        raise RunError("that is all")
+
+    monkeypatch.setattr(live, "emulate", take)
+    with pytest.raises(RunError, match="that is all"):
+        real_stack.emulate(lh.Scenario(lh.EXAMPLE), 1)
+    for name in ("json.py", "socket.py", "lasthop.py"):
+        (tmp_path / name).write_text("from pathlib import Path\nPath('MARK').touch()\n")
+    for words in started:
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        # The job has gone with its folder, which is as far as the end comes.
+        assert "No such file" in done.stderr
+        assert not (tmp_path / "MARK").exists()
+    assert len(started) >= 2

@@ -275,3 +275,21 @@ def test_idle_browsers_hold_few_threads_and_not_for_ever(server: view.Server) ->
         one.settimeout(20)
         assert one.recv(1) == b""
         one.close()
+
+
+@pytest.mark.parametrize("kind", ["no text", "pipe"])
+@pytest.mark.parametrize("line", ["plot small.toml", "study plot grid.toml"])
+def test_settings_of_a_foreign_folder_are_not_read(small: Path, line: str, kind: str) -> None:
+    """Matplotlib opens whatever is called matplotlibrc in the current folder."""
+    folder = small.parent
+    (folder / "grid.toml").write_text(
+        'name = "grid"\nscenario = "small.toml"\nseeds = [1, 2]\nmetrics = ["goodput_bit_s"]\n'
+        '[[axes]]\nname = "sender"\nkey = "flows.0.transport"\nvalues = ["reno", "cubic"]\n'
+    )
+    assert shell("LASTHOP study run grid.toml", folder).returncode == 0
+    if kind == "pipe":
+        os.mkfifo(folder / "matplotlibrc")
+    else:
+        (folder / "matplotlibrc").write_bytes(b"\xff\xfe")
+    done = shell(f"LASTHOP {line}", folder)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
