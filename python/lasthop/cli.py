@@ -107,7 +107,7 @@ class Group(TyperGroup):
 app = typer.Typer(
     cls=Group,
     name="lasthop",
-    help="Which transport serves best over a wireless last hop? Simulates TCP senders packet by packet.",
+    help="Which transport serves best over a wireless last hop? A packet-level simulator of transports.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

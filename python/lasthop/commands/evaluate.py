@@ -41,7 +41,7 @@ def evaluate(
     json_file: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Ask what a new sender should answer before it is used (RFC 9743).
+    """Evaluate a new sender by the questions of RFC 9743.
 
     Runs it alone, beside itself and beside others, with losses, outages, policers and short transfers, and
     shows the difference from CUBIC in its place with intervals. BBRv3 is first held against the 22 cases of

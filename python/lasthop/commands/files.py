@@ -42,10 +42,10 @@ def trace(
     as_json: PrintJsonOption = False,
     force: ReplaceFileOption = False,
 ) -> None:
-    """Show what a recording of a link says, and convert it.
+    """Show the contents of a recording of a link, and convert it.
 
-    Reads traces and logs of Mahimahi, tables with a heading, two-column traces such as Pensieve's, iperf's
-    rates (NYU-METS), logs of G-NetTrack Pro (Irish 4G and 5G), logs of downloads (Norway, Ghent).
+    Reads traces and logs of Mahimahi, tables with a header line, two-column traces such as Pensieve's, rates
+    of iperf (NYU-METS), logs of G-NetTrack Pro (Irish 4G and 5G), logs of downloads (Norway, Ghent).
     """
     with user_errors():
         from lasthop.link_trace import LinkTrace

@@ -153,7 +153,7 @@ TrustOption = Annotated[
     bool, typer.Option("--trust", help="Run the Python code that files name: FILE.py:CLASS.")
 ]
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")]
 
 PrintJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

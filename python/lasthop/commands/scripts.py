@@ -91,7 +91,7 @@ def fuzz(
     json_file: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Play random situations against the engine, and ask the kernel whether it does the same.
+    """Run random scripts against the engine, and check whether the kernel does the same.
 
     The same options give the same scripts on every machine. Exits with 0 if the kernel does the same in all
     of them, with 1 if it differs in some, and with 2 if it cannot be asked.

@@ -80,7 +80,7 @@ def run_study(
     settings: SetOption = None,
     trust: TrustOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run; run and write nothing.")
+        bool, typer.Option("--dry-run", help="Print what would run; run and write nothing.")
     ] = False,
 ) -> None:
     """Run the missing runs of a study on all cores.
