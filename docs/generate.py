@@ -208,8 +208,8 @@ def scenario_page(schema: Schema) -> str:
         NOTE,
         "Keys in bold must be given. [Write a scenario](../how-to/write-a-scenario.md) shows them in use.",
         (
-            "Wherever a number or a quantity may stand, a [random value](#random-value) may, but for what "
-            "says what a run is made of: its length, seed, limits and measurements, and numbers of flows, "
+            "Nearly every number and quantity may also be a [random value](#random-value). The exceptions "
+            "define the run itself: its length, seed, limits and measurements, and the numbers of flows, "
             "hosts and stations."
         ),
         "## Top level",

@@ -49,7 +49,7 @@ def slip(text: str, kind: Literal["json", "toml"], path: str | Path, error: Exce
     not valid TOML: unexpected `=` in array, expected value, `]`
       at lab.toml:2:6
     2 | name = 2
-      |      ^ mend the file at this place
+      |      ^ correct the file at this place
     >>> print(slip("a = {b = 1,}", "toml", "lab.toml", ValueError("Invalid key (at line 1, column 12)")))
     not valid TOML: invalid key (at line 1, column 12)
       at lab.toml

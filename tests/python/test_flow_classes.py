@@ -112,7 +112,7 @@ def test_a_class_does_what_its_flows_do(mix: str) -> None:
             {"traffic": "web", "start": EVERY},
             "no results by class: calls, pages",
         ),
-        ({"transport": "freeze"}, "no results by class: the sender hears of links"),
+        ({"transport": "freeze"}, "no results by class: the sender uses signals of links"),
     ],
 )
 def test_what_is_told_of_each_flow_is_refused(more: dict[str, Any], message: str) -> None:
@@ -121,7 +121,9 @@ def test_what_is_told_of_each_flow_is_refused(more: dict[str, Any], message: str
 
 
 def test_what_knows_each_flow_is_refused() -> None:
-    with pytest.raises(lh.ScenarioError, match="no results by class: helpers on links know each flow"):
+    with pytest.raises(
+        lh.ScenarioError, match="no results by class: helpers on links keep state for each flow"
+    ):
         lh.Scenario(scenario(WEB | {"results": "class"}, helpers=[{"kind": "snoop", "at": "bottleneck"}]))
     with pytest.raises(lh.RunError, match="has results by class, and a recording tells of every flow"):
         lh.run(lh.Scenario(scenario(WEB | {"results": "class"})), series=True)

@@ -111,7 +111,7 @@ REFUSED = [
             "`-`, `_`\n"
             "  at broken.toml:1:3\n"
             "1 | [[\n"
-            "  |   ^ mend the file at this place"
+            "  |   ^ correct the file at this place"
         ),
     ),
     (

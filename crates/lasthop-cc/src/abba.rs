@@ -1,7 +1,7 @@
-//! ABBA: CUBIC that grows fast while the RTT says that the path is not full (draft-kazuho-ccwg-abba, 2026).
+//! ABBA: CUBIC that grows fast while the RTT shows that the path is not full (draft-kazuho-ccwg-abba, 2026).
 //!
 //! *What it does.* It answers losses and marks exactly as CUBIC does, and draws a line through two points: window and
-//! least RTT around the last reduction, and window and RTT where the RTT was lowest since. While the RTT lies below
+//! minimum RTT around the last reduction, and window and RTT where the RTT was lowest since. While the RTT lies below
 //! that line by more than the window explains, it grows towards the window that the line gives for this RTT, by up to
 //! two thirds of what is missing per round trip, and never less than CUBIC. So a loss in the air costs a few round
 //! trips.
@@ -25,7 +25,7 @@ pub(crate) const SUMMARY: &str =
     "CUBIC that grows fast while the RTT shows a path that is not full (ABBA, 2026)";
 
 params! {
-    /// Rise of the RTT, in seconds, below which no line is drawn
+    /// Minimum rise of the RTT for which a line is drawn, in seconds
     rtt_span: f64 = 0.005, 0.0..=1.0;
     /// Share of the slope between the two points that the line has, and most growth per acknowledged segment
     slope: f64 = 0.666_666_666_666_666_6, 0.01..=1.0;
@@ -33,7 +33,7 @@ params! {
     beta: f64 = 0.7, 0.1..=0.99;
 }
 
-/// A window and the least RTT that went with it, in seconds.
+/// A window and the minimum RTT that went with it, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     cwnd: f64,
@@ -50,7 +50,7 @@ pub struct Abba {
     low: Point,
     /// The line: RTT = a cwnd + b, once it is drawn.
     line: Option<(f64, f64)>,
-    /// A reduction is being carried out; for a loss the least RTT meanwhile counts.
+    /// A reduction is being carried out; for a loss the minimum RTT meanwhile counts.
     reducing: bool,
     measures: bool,
     // Least RTT of this round trip and of the last.

@@ -31,7 +31,7 @@ pub(crate) struct MeterStyle {
     pub defer: f64,
 }
 
-/// Counts what ACKs deliver and the time between them, and keeps the least RTT.
+/// Counts what ACKs deliver and the time between them, and keeps the minimum RTT.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     /// Segments that duplicates have reported and no cumulative ACK has covered yet.
@@ -97,7 +97,7 @@ impl Meter {
         self.last = Some(now - Span::from_seconds(seconds));
     }
 
-    /// Learns the least RTT.
+    /// Learns the minimum RTT.
     pub(crate) fn learn_rtt(&mut self, rtt: Option<Span>) {
         if let Some(rtt) = rtt.filter(|&rtt| rtt > Span::ZERO) {
             self.rtt_min = self.rtt_min.min(rtt.seconds());

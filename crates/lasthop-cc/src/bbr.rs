@@ -1,7 +1,7 @@
 //! BBR version 1: a model of the path in place of a reaction to losses (Cardwell et al., ACM Queue 14(5), 2016).
 //!
-//! *What it does.* It estimates the bottleneck's rate (the greatest delivery rate of the last ten round trips) and the
-//! path's RTT without queueing (the least of the last ten seconds), paces at the first and keeps about twice their
+//! *What it does.* It estimates the bottleneck's rate (the maximum delivery rate of the last ten round trips) and the
+//! path's RTT without queueing (the minimum of the last ten seconds), paces at the first and keeps about twice their
 //! product in flight. It starts by doubling the rate until that no longer grows, drains the queue this made, then
 //! cycles: a round trip 25 % faster to look for more, one 25 % slower, six at the estimate. Every ten seconds it falls
 //! to four segments for 200 ms to see the empty path. `extra_acked` adds what ACKs that come in bursts withhold, as on
@@ -32,17 +32,17 @@ pub(crate) const SUMMARY: &str = "Model-based: paces at the measured rate of the
 params! {
     /// Gain of pacing and window during startup; 2/ln 2 doubles the rate in each round trip
     startup_gain: f64 = 2.885, 1.1..=10.0;
-    /// Gain of the window outside startup
+    /// Gain of the congestion window outside startup
     cwnd_gain: f64 = 2.0, 1.0..=10.0;
     /// Pacing gain of the phase that probes for more bandwidth
     probe_gain: f64 = 1.25, 1.0..=3.0;
-    /// Pacing gain of the phase that drains what the probe queued
+    /// Pacing gain of the phase that drains the queue of the probe
     drain_gain: f64 = 0.75, 0.1..=1.0;
     /// Pacing rate as a share of the estimated rate (Linux: 1 % below the estimate)
     pacing_margin: f64 = 0.99, 0.5..=1.0;
     /// Seconds after which the minimum RTT expires
     rtt_window: f64 = 10.0, 1.0..=1000.0;
-    /// Seconds that each visit to the empty path lasts at least
+    /// Minimum length of a ProbeRTT phase, in seconds
     probe_rtt: f64 = 0.2, 0.01..=10.0;
     /// Make up for ACKs that come in bursts
     extra_acked: bool = true, 0.0..=1.0;
@@ -319,7 +319,7 @@ impl Bbr {
         };
     }
 
-    /// Step 7: the least RTT, and the visits to the empty path.
+    /// Step 7: the minimum RTT, and the visits to the empty path.
     fn update_min_rtt(&mut self, sample: &RateSample, window: &mut Window) {
         let now = sample.now;
         let known = self.min_rtt.is_finite();

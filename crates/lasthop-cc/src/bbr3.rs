@@ -1,7 +1,7 @@
 //! BBR version 3: a model of the path with bounds that losses lower (draft-ietf-ccwg-bbr-06, text of August 2026).
 //!
-//! *What it does.* It paces at the greatest delivery rate of the last two cycles of probing and keeps twice the product
-//! of that and the least RTT in flight. A cycle drains (0.9 of the rate), cruises at the rate, refills the pipe for a
+//! *What it does.* It paces at the maximum delivery rate of the last two cycles of probing and keeps twice the product
+//! of that and the minimum RTT in flight. A cycle drains (0.9 of the rate), cruises at the rate, refills the pipe for a
 //! round trip and then probes (1.25) until the rate no longer grows or more than 2 % of what was in flight is lost.
 //! What was in flight then is the long-term bound, of which 15 % stay free while cruising. Losses while not probing
 //! lower a short-term bound of rate and flight by 30 % per round trip, until the next probe. Every five seconds without
@@ -34,35 +34,35 @@ params! {
     startup_gain: f64 = 2.77, 1.1..=10.0;
     /// Pacing gain of the drain after startup
     drain_gain: f64 = 0.5, 0.1..=1.0;
-    /// Gain of the window, but for probing and the visits to the empty path
+    /// Gain of the congestion window outside of probes for bandwidth and ProbeRTT
     cwnd_gain: f64 = 2.0, 1.0..=10.0;
     /// Pacing gain of the phase that probes for more bandwidth
     probe_up_gain: f64 = 1.25, 1.0..=3.0;
-    /// Gain of the window in that phase
+    /// Gain of the congestion window in the phase that probes for more bandwidth
     probe_up_cwnd_gain: f64 = 2.25, 1.0..=10.0;
-    /// Pacing gain of the phase after it
+    /// Pacing gain of the phase after a probe for bandwidth
     probe_down_gain: f64 = 0.9, 0.1..=1.0;
     /// Pacing rate as a share of the estimated rate
     pacing_margin: f64 = 0.99, 0.5..=1.0;
-    /// Share of what was in flight whose loss means that it was too much
+    /// Loss ratio of the data in flight above which there was too much of it
     loss_threshold: f64 = 0.02, 0.0001..=0.9;
     /// Share of a bound that is kept when losses lower it
     beta: f64 = 0.7, 0.1..=0.99;
     /// Share of the long-term bound that stays free while cruising
     headroom: f64 = 0.15, 0.0..=0.9;
-    /// Lower the bound of the flight, too, for losses while not probing
+    /// Also lower the short-term bound of the data in flight after losses outside of probes
     short_term_flight: bool = true, 0.0..=1.0;
     /// Seconds after which the minimum RTT expires
     rtt_window: f64 = 10.0, 1.0..=1000.0;
-    /// Seconds between visits to the empty path
+    /// Time between two ProbeRTT phases, in seconds
     probe_rtt_interval: f64 = 5.0, 0.5..=1000.0;
-    /// Seconds that each visit lasts at least
+    /// Minimum length of a ProbeRTT phase, in seconds
     probe_rtt: f64 = 0.2, 0.01..=10.0;
-    /// Share of the product of rate and RTT in flight meanwhile
+    /// Share of the bandwidth-delay product in flight during ProbeRTT
     probe_rtt_cwnd_gain: f64 = 0.5, 0.01..=2.0;
     /// Minimum time between probes for bandwidth, in seconds; up to one more second is added at random
     probe_wait: f64 = 2.0, 0.1..=100.0;
-    /// Maximum number of round trips between them
+    /// Maximum number of round trips between probes for bandwidth
     probe_rounds: f64 = 63.0, 1.0..=10_000.0;
     /// Quanta that the sender's offload may hold (QUIC: 1; TCP: 3)
     offload: f64 = 1.0, 0.0..=10.0;
@@ -224,7 +224,7 @@ pub struct Bbr3 {
     /// Window before an episode of losses or a visit to the empty path, and whether the next ACK restores it.
     prior_window: f64,
     restores: bool,
-    // The empty path: the least RTT of the last five seconds, when a visit may end, and what is sent meanwhile, which
+    // The empty path: the minimum RTT of the last five seconds, when a visit may end, and what is sent meanwhile, which
     // says nothing about the rate.
     recent_rtt: f64,
     recent_rtt_at: Time,

@@ -1,9 +1,10 @@
 //! C2TCP: CUBIC with a bound on the delay (Abbasloo, Xu & Chao, IEEE JSAC 37(4), 2019).
 //!
-//! *What it does.* It holds the RTT near a setpoint, `alpha` times the least RTT, over links whose rate changes faster
-//! than losses tell. An RTT that stays above the setpoint for an interval of that length is taken for a bad condition:
-//! slow start begins anew from one segment, up to CUBIC's threshold, and again after intervals that shrink with the
-//! square root of their number, as in CoDel. An RTT below the setpoint adds a segment per window to CUBIC's growth.
+//! *What it does.* It holds the RTT near a setpoint, `alpha` times the minimum RTT, over links whose rate changes
+//! faster than losses tell. An RTT that stays above the setpoint for an interval of that length is taken for a bad
+//! condition: slow start begins anew from one segment, up to CUBIC's threshold, and again after intervals that shrink
+//! with the square root of their number, as in CoDel. An RTT below the setpoint adds a segment per window to CUBIC's
+//! growth.
 //! *Reacts to* the RTT, loss and ECN.
 //! *Differs from the paper:* times are exact, not in milliseconds; `alpha` is fixed, where the authors retune it
 //! from user space toward a target delay.
@@ -19,10 +20,10 @@ use crate::cubic::{self, Cubic};
 use crate::params::params;
 use crate::{AckSample, CongestionControl, LossSample, Reduction, Window};
 
-pub(crate) const SUMMARY: &str = "CUBIC that starts anew when the RTT stays above a setpoint (C2TCP, 2019)";
+pub(crate) const SUMMARY: &str = "CUBIC that restarts when the RTT stays above a setpoint (C2TCP, 2019)";
 
 params! {
-    /// The setpoint of the RTT over the least RTT
+    /// Setpoint of the RTT, relative to the minimum RTT
     alpha: f64 = 1.5, 1.01..=100.0;
 }
 
@@ -118,7 +119,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// TV-31.1: least RTT 40 ms, setpoint and interval 60 ms. Above it from 100 ms on: answered after 160 ms, again
+    /// TV-31.1: minimum RTT 40 ms, setpoint and interval 60 ms. Above it from 100 ms on: answered after 160 ms, again
     /// 60 ms later, then after 60/sqrt(2) = 42.4 ms; an RTT at the setpoint ends it.
     #[test]
     fn a_delay_that_stays_is_answered_more_and_more_often() {

@@ -7,7 +7,7 @@
 //! to share it, and `1/delta` follows AIMD like the window of Reno; else delta returns to `delta`.
 //! *Reacts to* the RTT; to losses only while it competes, and by timeouts; to ECN by halving.
 //! *Differs from the paper:* `competes` is off unless asked for; the paper says nothing of marks; after a timeout the
-//! window is one segment, as every sender's is; the least RTT is that of the last ten seconds, without the paper's
+//! window is one segment, as every sender's is; the minimum RTT is that of the last ten seconds, without the paper's
 //! reset when routes change.
 //! *Validation:* TV-25.1 to TV-25.4 by hand; a run in `tests/laws_of_today.rs` of `lasthop-sim`.
 //! *Limitations:* with `competes`, several Copa flows may take each other for competitors: their swings empty the queue
@@ -26,7 +26,7 @@ pub(crate) const SUMMARY: &str =
     "Delay-based: about 1/delta segments of each flow wait at the bottleneck (Copa, 2018)";
 
 params! {
-    /// Share of the queueing delay for which a segment per RTT is asked; 1/delta segments wait in equilibrium
+    /// The target rate is one segment per delta times the queueing delay; 1/delta segments wait in equilibrium
     delta: f64 = 0.5, 0.004..=1.0;
     /// Compete with buffer-filling flows when the queue is never nearly empty
     competes: bool = false, 0.0..=1.0;
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::testing::{ack_at, loss};
 
-    /// A sender out of slow start that has seen a least RTT of 50 ms.
+    /// A sender out of slow start that has seen a minimum RTT of 50 ms.
     fn steady(cwnd: f64) -> (Copa, Window) {
         let mut copa = Copa::new(&Params::default());
         copa.slow_start = false;

@@ -14,9 +14,9 @@
 //! trip earlier, and a loss leaves five, not 5.6.
 //! *Validation:* TV-11.1 to TV-11.4; the filter by TV-34.1 to TV-34.3 and by runs (`tests/laws_of_today.rs` of
 //! `lasthop-sim`); whole segments by hand below, and beside the kernel in `docs/reference/parity.md`.
-//! *Limitations:* floating point throughout but for what `whole_segments` rounds. With `loss_filter` what a
-//! drop-tail queue drops one by one is never heard: over 10 Mbit/s and 40 ms with room for 30 packets a CUBIC without
-//! it gets 0.1 to 0.2 Mbit/s beside one with it.
+//! *Limitations:* floating point throughout but for what `whole_segments` rounds. With `loss_filter` it does not
+//! respond to single drops of a drop-tail queue: over 10 Mbit/s and 40 ms with room for 30 packets a CUBIC without it
+//! gets 0.1 to 0.2 Mbit/s beside one with it.
 //! *Kernel counterpart:* `tcp_cubic` (fixed point, C = 0.400391).
 //! *References:* RFC 9438; RFC 9406; RFC 8511 (`ecn_beta`); picoquic (`loss_filter`).
 
@@ -46,9 +46,9 @@ params! {
     hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=3.0;
     /// Share of the window kept after a mark; 0 takes that of a loss (RFC 8511: 0.85)
     ecn_beta: f64 = 0.0, 0.0..=0.99;
-    /// Grow and fall by whole segments, and ask the curve for the least RTT ahead, as Linux does
+    /// Change the window by whole segments, and evaluate the curve one minimum RTT ahead, as Linux does
     whole_segments: bool = false, 0.0..=1.0;
-    /// Answer losses only while more than this share of the packets is lost of late; 0 answers all (picoquic: 0.15)
+    /// Respond to losses only while the recent loss ratio is above this; 0: respond to all (picoquic: 0.15)
     loss_filter: f64 = 0.0, 0.0..=1.0;
 }
 

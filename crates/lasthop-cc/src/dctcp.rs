@@ -34,9 +34,9 @@ params! {
     g: f64 = 0.0625, 0.0001..=1.0;
     /// The average at the start (RFC 8257: 1; the ns-2 module of the authors: 0)
     initial_alpha: f64 = 1.0, 0.0..=1.0;
-    /// Share of the flight kept after a loss
+    /// Share of the data in flight that is kept after a loss
     beta: f64 = 0.5, 0.01..=0.99;
-    /// In the numbers of RFC 8257, or in those of the Linux kernel
+    /// Arithmetic: as in RFC 8257, or in the integers of the Linux kernel
     rule: Rule = Rule::Rfc, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;

@@ -196,7 +196,7 @@ impl DeliverySampler {
         let send = newest.sent.since(newest.first_sent);
         let acknowledge = self.delivered_at.since(newest.delivered_at);
         let interval = send.max(acknowledge);
-        // Less than the least RTT: an ACK answered the first transmission of what was sent again since.
+        // Less than the minimum RTT: an ACK answered the first transmission of what was sent again since.
         let plausible = interval > Span::ZERO && self.least_rtt.is_none_or(|least| interval >= least);
         plausible.then(|| (self.delivered - newest.delivered, interval))
     }

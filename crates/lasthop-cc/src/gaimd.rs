@@ -4,7 +4,7 @@
 //! *What it does.* Like Reno with `alpha` segments per RTT and the share `beta` kept after a loss; the default pair
 //! is the one published as friendly to TCP and smoother. With `gamma` above zero it removes that share of the window,
 //! at most once per round trip, when congestion builds up: when more than `gamma_queue` of its own segments are
-//! queued by Veno's estimate, W (RTT - least RTT) / RTT.
+//! queued by Veno's estimate, W (RTT - minimum RTT) / RTT.
 //! *Reacts to* loss and ECN alike; to delay if `gamma` is set.
 //! *Differs from the paper:* what tells that congestion builds up is not part of the papers' equations; the estimate
 //! of the backlog is a choice, and off by default. Reductions start from the window, not from the flight of RFC 5681
@@ -37,7 +37,7 @@ params! {
     gamma: f64 = 0.0, 0.0..=0.99;
     /// Number of queued segments that means that congestion builds up
     gamma_queue: f64 = 3.0, 0.0..=1000.0;
-    /// Reduce the window, or what is in flight as RFC 5681 has it
+    /// What is reduced: the window or, as in RFC 5681, the segments in flight
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Halve at timeouts and at the first reduction, as ns-2 does
     ns2_decrease: bool = false, 0.0..=1.0;

@@ -1,7 +1,7 @@
 //! `HyStart`: leaving slow start before it overflows the queue (Ha & Rhee 2011), and `HyStart++` (RFC 9406).
 //!
 //! *What it does.* The classic one, as in Linux, ends slow start for good when the ACKs of one train span half the
-//! least RTT, or when the RTT of a round has risen by an eighth. `HyStart++` looks at the RTT only, and first slows
+//! minimum RTT, or when the RTT of a round has risen by an eighth. `HyStart++` looks at the RTT only, and first slows
 //! down to a quarter of the growth for five rounds (conservative slow start): if the RTT falls again meanwhile it was
 //! mistaken, and slow start goes on. SEARCH (`search.rs`) looks at what arrives of what was sent.
 //! *Reacts to* the RTT, and to the spacing of ACKs.
@@ -61,11 +61,11 @@ pub(crate) struct HyStart {
     /// Least RTT of this round and number of samples.
     current: Option<Span>,
     samples: u32,
-    /// Classic: least RTT ever. Plus: least RTT of the last round.
+    /// Classic: minimum RTT ever. Plus: minimum RTT of the last round.
     known: Option<Span>,
     /// Classic: the end was found.
     found: bool,
-    /// Plus: least RTT when conservative slow start began, while that lasts.
+    /// Plus: minimum RTT when conservative slow start began, while that lasts.
     baseline: Option<Span>,
     css_rounds: u32,
     /// SEARCH, from the first RTT on.

@@ -1,4 +1,4 @@
-//! JTCP: tells losses apart by the jitter ratio of the last window (Wu & Chen, JSAC 22(4), 2004).
+//! JTCP: classifies losses by the jitter ratio of the last window (Wu & Chen, JSAC 22(4), 2004).
 //!
 //! *What it does.* Two segments about `span` windows apart are sent S apart and received R apart. `Jr = 1 - S / R` is
 //! the share of the segments that joined a queue between them; with more than `k` of them queued, which for a pair of
@@ -10,7 +10,7 @@
 //!
 //! *Differs from the paper:* the rules follow the description by Andreadis et al. (EURASIP JWCN 2016:191, equations 1
 //! to 3 and Fig. 2). Their text says that JTCP reduces the window "slightly" at a wireless loss, their figure leaves
-//! it: `imm_factor = 0.95` is the text. Which two segments are meant is not told. Here the pair ends with the last
+//! it: `imm_factor = 0.95` is the text. Which two segments are meant is not stated. Here the pair ends with the last
 //! segment that was acknowledged before the duplicate ACKs began (`pair = "before-loss"`), as what arrived behind the
 //! hole lacks the service time of the segment that was dropped, which hides the very growth of the queue that dropped
 //! it (`pair = "latest"`). It spans 4.25 smoothed RTTs, two steps of a window that delayed ACKs let grow by one in two
@@ -41,7 +41,7 @@ use crate::reno::{self, Reno};
 use crate::veno::ReduceFrom;
 use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Window};
 
-pub(crate) const SUMMARY: &str = "Tells losses apart by the jitter ratio (Wu & Chen 2004)";
+pub(crate) const SUMMARY: &str = "Classifies losses by the jitter ratio (Wu & Chen 2004)";
 
 choice! {
     /// Where the send and receive times come from.
@@ -57,9 +57,9 @@ params! {
     /// Congestion is assumed when the pair implies more than k queued segments: a jitter ratio above k / (span *
     /// cwnd)
     k: f64 = 0.9, 0.0..=1000.0;
-    /// The two segments whose times are compared end before the loss, or with the latest that is known
+    /// Where the pair of compared segments ends: before the loss, or at the latest known segment
     pair: Pair = Pair::BeforeLoss, 0.0..=1.0;
-    /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
+    /// Share of the window kept after a non-congestion loss that was found by duplicate ACKs
     imm_factor: f64 = 1.0, 0.01..=1.0;
     /// What is halved: the window, or the segments in flight
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
@@ -67,7 +67,7 @@ params! {
     span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
     echo: Echo = Echo::Precise, 0.0..=1.0;
-    /// Tick of the clock that these times are read from, in seconds; 0 is exact
+    /// Tick of the clock of send and receive times, in seconds; 0 is exact
     clock: f64 = 0.0, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;

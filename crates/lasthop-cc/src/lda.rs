@@ -1,5 +1,5 @@
-//! Loss differentiation from end to end: Reno that leaves its window alone at losses that a rule of the literature
-//! takes for errors (Biaz & Vaidya 1998 and 1999; Cen, Cosman & Voelker 2003).
+//! End-to-end loss differentiation: Reno that keeps its window at losses that a rule of the literature classifies as
+//! errors (Biaz & Vaidya 1998 and 1999; Cen, Cosman & Voelker 2003).
 //!
 //! *What it does.* One answer, many rules, so that what differs between two runs is the rule alone. A loss found by
 //! duplicate ACKs that the `rule` takes for congestion is answered as Reno does; one that it takes for an error is
@@ -45,7 +45,7 @@ use crate::{
     AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, ReceiveTime, Reduction, Window,
 };
 
-pub(crate) const SUMMARY: &str = "Reno that a rule tells losses apart for (Biaz & Vaidya, ZigZag, Spike)";
+pub(crate) const SUMMARY: &str = "Reno with a rule that classifies losses (Biaz & Vaidya, ZigZag, Spike)";
 
 choice! {
     /// How a loss is judged.
@@ -78,17 +78,17 @@ choice! {
 params! {
     /// How a loss is told to be congestion or an error
     rule: Rule = Rule::ZigZag, 0.0..=10.0;
-    /// Upper end of the interval of biaz and mbiaz, in T_min beyond the number of losses; 0 takes 2 and 1.25
+    /// Upper end of the interval of biaz and mbiaz, in T_min beyond the number of losses; 0: 2 and 1.25
     upper: f64 = 0.0, 0.0..=1000.0;
-    /// Share of the range of one-way times from which on it is a spike
+    /// Share of the range of one-way times above which a spike begins
     spike_start: f64 = 0.5, 0.0..=1.0;
-    /// Share of that range below which the spike is over
+    /// Share of the range of one-way times below which a spike ends
     spike_end: f64 = 0.333_333_333_333_333_3, 0.0..=1.0;
-    /// Gain of the mean one-way time of zigzag; its deviation has twice that
+    /// Gain of the mean one-way time of zigzag; the deviation has twice this gain
     gain: f64 = 0.03125, 0.0001..=0.5;
-    /// Deviations that zigzag adds to its threshold for more than three losses
+    /// Number of deviations that zigzag adds to its threshold for more than three losses
     many: f64 = -0.5, -10.0..=10.0;
-    /// Deviations that zigzag adds to all of its thresholds
+    /// Number of deviations that zigzag adds to all of its thresholds
     shift: f64 = 0.0, -100.0..=100.0;
     /// Segments in the queue above which vegas says congestion
     vegas_bound: f64 = 1.0, -1.0..=1e6;

@@ -1,10 +1,10 @@
-//! LEDBAT++: bulk transfers that step back for everybody else (draft-irtf-iccrg-ledbat-plus-plus).
+//! LEDBAT++: bulk transfers that yield to all other traffic (draft-irtf-iccrg-ledbat-plus-plus).
 //!
-//! *What it does.* It takes the RTT above the least RTT of the last ten minutes for its queue, and holds it at a target
-//! of 60 ms: below, the window grows by a fraction of a segment per round trip (`GAIN`, smaller on short paths); above,
-//! it shrinks in proportion to the excess, by at most half per round trip. Two round trips after slow start, and later
-//! after nine times as long as the last one took, it slows down: two segments for two round trips, then slow start
-//! back to where it was. In that time the queue of its own empties, so that late comers see the true least RTT.
+//! *What it does.* It takes the RTT above the minimum RTT of the last ten minutes for its queue, and holds it at a
+//! target of 60 ms: below, the window grows by a fraction of a segment per round trip (`GAIN`, smaller on short paths);
+//! above, it shrinks in proportion to the excess, by at most half per round trip. Two round trips after slow start, and
+//! later after nine times as long as the last one took, it slows down: two segments for two round trips, then slow
+//! start back to where it was. In that time the queue of its own empties, so that late comers see the true minimum RTT.
 //! *Reacts to* the RTT, loss and ECN.
 //! *Differs from the paper:* nothing known; the text of the present draft was not at hand, only its rules.
 //! *Validation:* TV-30.1 to TV-30.4, by hand from the rules; runs beside Reno and beside itself in
@@ -22,7 +22,7 @@ pub(crate) const SUMMARY: &str =
     "Bulk in the background, by the delay of its own queue (LEDBAT++, draft of 2026)";
 
 params! {
-    /// Delay of its own queue that it aims at, in seconds
+    /// Target of the delay of its own queue, in seconds
     target: f64 = 0.06, 0.001..=10.0;
     /// Largest divisor of the gain
     max_divisor: f64 = 16.0, 1.0..=1000.0;
@@ -100,7 +100,7 @@ impl LedbatPlusPlus {
         present.is_finite().then(|| (present - self.base()).max(0.0))
     }
 
-    /// Growth per round trip in segments: 1 from a least RTT of two targets on.
+    /// Growth per round trip in segments: 1 from a minimum RTT of two targets on.
     fn gain(&self) -> f64 {
         let base = self.base();
         let steps = if base > 0.0 { (2.0 * self.params.target / base).ceil() } else { f64::INFINITY };
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// TV-30.2: least RTT 60 ms, so GAIN 1/2; window 20. Below the target + 0.5; 5 % above it 0.5 - 20 x 0.05 = -0.5;
+    /// TV-30.2: minimum RTT 60 ms, so GAIN 1/2; window 20. Below the target + 0.5; 5 % above it 0.5 - 20 x 0.05 = -0.5;
     /// at twice the target -19.5, of which half the window, 10, is the most.
     #[test]
     fn above_the_target_it_shrinks_by_the_excess() {
@@ -218,7 +218,7 @@ mod tests {
         close(law.change(20.0, 0.12), -10.0, 12);
     }
 
-    /// TV-30.3: least RTT 100 ms, GAIN 1/2 in slow start; a queue above 45 ms ends it. 200 ms later two segments for
+    /// TV-30.3: minimum RTT 100 ms, GAIN 1/2 in slow start; a queue above 45 ms ends it. 200 ms later two segments for
     /// 200 ms, then slow start to 10; that was reached 1 s after the slowdown began, so the next one is due 9 s later.
     #[test]
     fn it_slows_down_for_others() {
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(law.slowdown, Slowdown::Due(Time::ZERO + Span::from_seconds(11.2)));
     }
 
-    /// TV-30.4: the least RTT of eleven minutes ago is forgotten; a loss halves, a timeout leaves one segment.
+    /// TV-30.4: the minimum RTT of eleven minutes ago is forgotten; a loss halves, a timeout leaves one segment.
     #[test]
     fn what_is_long_ago_is_forgotten() {
         let mut law = law(0.05);

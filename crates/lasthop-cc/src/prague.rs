@@ -7,8 +7,8 @@
 //! from which the window follows (`law = "rate"`, version 0.7).
 //! *Reacts to* marks in proportion to their number; to loss by halving.
 //! *Differs from the paper:* without `accurate_ecn = true` (RFC 9768) feedback is the exact echo of DCTCP (RFC 8257):
-//! an ACK tells of marked or of unmarked segments, not how many of each. The packet size stays fixed. There is no
-//! way back to Reno when a classic AQM seems to mark: version 0.7 has none, and in 0.6 it is off.
+//! an ACK reports marked or unmarked segments, not how many of each. The packet size stays fixed. There is no way back
+//! to Reno when a classic AQM seems to mark: version 0.7 has none, and in 0.6 it is off.
 //! *Validation:* TV-27.1 to TV-27.4, by hand and against the closed form of the steady state; runs beside CUBIC over
 //! DualPI2 in `tests/dual_pi2.rs` of `lasthop-sim`.
 //! *Limitations:* a queue that marks ECT(1) as it would drop makes it take more than its share.
@@ -37,7 +37,7 @@ params! {
     g: f64 = 0.0625, 0.0001..=1.0;
     /// Minimum virtual RTT, in seconds
     virtual_rtt: f64 = 0.025, 0.0..=1.0;
-    /// Round trips after slow start from which on a shorter RTT does not count
+    /// Number of round trips after slow start after which growth no longer depends on the RTT
     transition: f64 = 500.0, 0.0..=1e9;
     /// What the marks control after slow start: a pacing rate, or the window
     law: Law = Law::Rate, 0.0..=1.0;

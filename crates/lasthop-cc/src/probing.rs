@@ -9,17 +9,17 @@
 //!
 //! *Differs from the paper:* the published rule and its threshold are known from descriptions only; `factor` is a
 //! choice: the smallest that a calm path passes, for a probe is shorter than the packets that made the best RTT. With
-//! 1.2 and more a full buffer of a fifth of the path is never noticed: a lone flow then uses 0.48 of its link
-//! (10 Mbit/s, 40 ms) instead of 0.81. With `smoothed` a probe may also take as long as the smoothed RTT before the
-//! loss. That RTT holds the queue that has just overflowed, so that a probe of it passes as calm: of the overflows that
-//! eight flows made in twenty packets 0.25 were known instead of 0.98, two flows over seven packets earned 0.82 of Reno
-//! over handoffs instead of 1.02, and only where RTTs vary for other reasons than queues does it tell more errors from
+//! 1.2 and more a full buffer of a fifth of the path is never noticed: a lone flow then uses 0.48 of its link (10
+//! Mbit/s, 40 ms) instead of 0.81. With `smoothed` a probe may also take as long as the smoothed RTT before the loss.
+//! That RTT holds the queue that has just overflowed, so that a probe of it passes as calm: of the overflows that eight
+//! flows made in twenty packets 0.25 were known instead of 0.98, two flows over seven packets earned 0.82 of Reno over
+//! handoffs instead of 1.02, and only where RTTs vary for other reasons than queues does it tell more errors from
 //! congestion (0.72 instead of 0.62 on a path that loses 1 %). A probe that is not answered within the retransmission
-//! timeout starts the cycle again with twice the time. What immediate recovery sends is not told either. During a cycle
-//! the path drains, so a window that is there again at once would leave as a burst; what follows a third duplicate ACK
-//! is therefore spread over a round trip, and after a timeout two segments from `una` on go first and the rest as ACKs
-//! return, up to the window that there was. A loss in the first slow start ends it there, however calm the path:
-//! otherwise it would run to the receiver's window.
+//! timeout starts the cycle again with twice the time. What immediate recovery sends is not stated either. During a
+//! cycle the path drains, so a window that is there again at once would leave as a burst; what follows a third
+//! duplicate ACK is therefore spread over a round trip, and after a timeout two segments from `una` on go first and the
+//! rest as ACKs return, up to the window that there was. A loss in the first slow start ends it there, however calm the
+//! path: otherwise it would run to the receiver's window.
 //!
 //! *Validation:* TV-8.3, worked by hand, here and on a running sender; recall and precision in
 //! `docs/reference/classifiers.md`; goodput and retransmissions over handoffs against Reno's
@@ -45,12 +45,12 @@ use crate::{
     AckSample, CongestionControl, LossKind, LossSample, Needs, ProbeSample, Reduction, Start, Window,
 };
 
-pub(crate) const SUMMARY: &str = "Probes the path before it answers a loss (Tsaoussidis & Badr 2000)";
+pub(crate) const SUMMARY: &str = "Probes the path before it responds to a loss (Tsaoussidis & Badr 2000)";
 
 params! {
     /// Probes may take this many times the best RTT on a path without congestion
     factor: f64 = 1.1, 1.0..=100.0;
-    /// They may also take as long as the smoothed RTT before the loss
+    /// Probes may also take as long as the smoothed RTT before the loss
     smoothed: bool = false, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;

@@ -19,7 +19,7 @@ pub(crate) const SUMMARY: &str = "Additive increase, multiplicative decrease (RF
 params! {
     /// Segments added per RTT in congestion avoidance
     alpha: f64 = 1.0, 0.001..=1000.0;
-    /// Share of the flight kept after a loss
+    /// Share of the data in flight that is kept after a loss
     beta: f64 = 0.5, 0.01..=0.99;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;

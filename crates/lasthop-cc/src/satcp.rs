@@ -1,4 +1,4 @@
-//! SaTCP: CUBIC that is told of a satellite handover before it comes (Cao & Zhang, INFOCOM 2023).
+//! SaTCP: CUBIC with advance notice of satellite handovers (Cao & Zhang, INFOCOM 2023).
 //!
 //! *What it does.* A notice of a handover inhibits congestion control for `inhibition`, counted from the newest notice.
 //! While it lasts a timeout repeats what is missing and changes neither window nor curve, and the window that a loss
@@ -20,12 +20,12 @@ use crate::cubic::{self, Cubic};
 use crate::params::params;
 use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, Reduction, Signal, Start, Window};
 
-pub(crate) const SUMMARY: &str = "CUBIC that a notice of a handover inhibits for a while (SaTCP, 2023)";
+pub(crate) const SUMMARY: &str = "CUBIC, inhibited for a while by handover notices (SaTCP, 2023)";
 
 params! {
     /// How long a notice inhibits congestion control, in seconds
     inhibition: f64 = 2.3, 0.0..=60.0;
-    /// By how much faster the window comes back that a loss cuts meanwhile
+    /// Factor by which a window grows back faster that a loss has cut during inhibition
     return_factor: f64 = 9.0, 1.0..=1000.0;
     /// Share of the window kept after a loss, as CUBIC's
     beta: f64 = 0.7, 0.1..=0.99;

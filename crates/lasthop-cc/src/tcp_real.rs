@@ -12,35 +12,33 @@
 //! *Reacts to* the receiving rate; to loss, judged by that rate; to ECN by keeping `beta`.
 //!
 //! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`,
-//! what a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate
-//! and the sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A
-//! wave is what one round trip sends, measured over as many segments as the window held when it began, so that it
-//! never spans the pause between two bursts: its rate is that of segments sent side by side. Waves below `min_wave`
-//! segments are too noisy to compare; the window then grows as Reno's, for it would never leave such waves
-//! otherwise. Rates may be averaged over `smooth` waves before they are compared. Without a report for `silence`
-//! seconds and two RTTs it behaves as Reno. `adaptive_gamma` takes away as much of the window as the rate has
-//! fallen, within 1/16 and 1/2: the successors say that gamma "can be adaptive" and not how. Beta and the half
-//! after a timeout are shares of the window, not of the flight, which with an application that sends less is far
-//! smaller. After a timeout at a healthy rate the segment at `una` goes first and the rest as ACKs return, up to
-//! the window that there was: the burst of a whole window would be lost again. A loss in the first slow start ends
-//! it there. Nothing is compared across a timeout by congestion (`fresh_start`): gamma adjusts the window "during
-//! congestion avoidance", in the words of Papadimitriou & Tsaoussidis, and the first wave of the slow start that
-//! follows, spread over a round trip by repairs and their ACKs, arrives at a fraction of the rate of the burst
-//! before. Compared with it slow start ends there, and the window climbs by `alpha` a round trip: a lone flow over
-//! SACK (50 Mbit/s, 90 ms, 167 packets of buffer) uses 0.70 of its link in the first minute, without a loss after
-//! the first, instead of 0.90; elsewhere the key matters little (within 2 % over the handoffs below). That
-//! adjustments are left out when the rate "indicates sufficient availability of bandwidth" is the authors' phrase,
-//! in Papadimitriou & Tsaoussidis's words; what suffices is not told. A rate that merely holds does not show it:
-//! behind a drop-tail queue it is that of the link however long the queue, every overflow passes for an error, the
-//! window stays above what path and buffer hold, and a lone flow uses 0.42, 0.65 and 0.94 of its link with buffers
-//! of 0.2, 1 and 5 bandwidth-delay products (`healthy = "steady"`). A wave that takes longer than the best RTT
-//! shows a queue, and a flow with a queue of its own has no bandwidth to spare (`sufficient`): 0.77, 0.99 and 0.99.
-//! Where others share the link that is not enough: segments of a wave that stay side by side in the queue arrive at
-//! the link's rate, which seems to suffice for half of what the path holds. Two flows then take 47 % (7 packets of
-//! buffer) and 31 % (33) of their overflows for errors, earn 0.77 and 0.95 of what Reno does, and four tell no
-//! better than chance. The queue of others shows in the RTT, so the default (`unqueued`) asks for a short one of
-//! some segment of the wave as well: 24 and 0 %, 0.85 and 0.99, for a quarter fewer errors known on a path that has
-//! both.
+//! what a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and
+//! the sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is
+//! what one round trip sends, measured over as many segments as the window held when it began, so that it never spans
+//! the pause between two bursts: its rate is that of segments sent side by side. Waves below `min_wave` segments are
+//! too noisy to compare; the window then grows as Reno's, for it would never leave such waves otherwise. Rates may be
+//! averaged over `smooth` waves before they are compared. Without a report for `silence` seconds and two RTTs it
+//! behaves as Reno. `adaptive_gamma` takes away as much of the window as the rate has fallen, within 1/16 and 1/2: the
+//! successors say that gamma "can be adaptive" and not how. Beta and the half after a timeout are shares of the window,
+//! not of the flight, which with an application that sends less is far smaller. After a timeout at a healthy rate the
+//! segment at `una` goes first and the rest as ACKs return, up to the window that there was: the burst of a whole
+//! window would be lost again. A loss in the first slow start ends it there. Nothing is compared across a timeout by
+//! congestion (`fresh_start`): gamma adjusts the window "during congestion avoidance", in the words of Papadimitriou &
+//! Tsaoussidis, and the first wave of the slow start that follows, spread over a round trip by repairs and their ACKs,
+//! arrives at a fraction of the rate of the burst before. Compared with it slow start ends there, and the window climbs
+//! by `alpha` a round trip: a lone flow over SACK (50 Mbit/s, 90 ms, 167 packets of buffer) uses 0.70 of its link in
+//! the first minute, without a loss after the first, instead of 0.90; elsewhere the key matters little (within 2 % over
+//! the handoffs below). That adjustments are left out when the rate "indicates sufficient availability of bandwidth" is
+//! the authors' phrase, in Papadimitriou & Tsaoussidis's words; what suffices is not stated. A rate that merely holds
+//! does not show it: behind a drop-tail queue it is that of the link however long the queue, every overflow passes for
+//! an error, the window stays above what path and buffer hold, and a lone flow uses 0.42, 0.65 and 0.94 of its link
+//! with buffers of 0.2, 1 and 5 bandwidth-delay products (`healthy = "steady"`). A wave that takes longer than the best
+//! RTT shows a queue, and a flow with a queue of its own has no bandwidth to spare (`sufficient`): 0.77, 0.99 and 0.99.
+//! Where others share the link that is not enough: segments of a wave that stay side by side in the queue arrive at the
+//! link's rate, which seems to suffice for half of what the path holds. Two flows then take 47 % (7 packets of buffer)
+//! and 31 % (33) of their overflows for errors, earn 0.77 and 0.95 of what Reno does, and four tell no better than
+//! chance. The queue of others shows in the RTT, so the default (`unqueued`) asks for a short one of some segment of
+//! the wave as well: 24 and 0 %, 0.85 and 0.99, for a quarter fewer errors known on a path that has both.
 //!
 //! *Validation:* TV-8.2, worked by hand; recall and precision in `docs/reference/classifiers.md`; goodput and
 //! retransmissions over handoffs against Reno's (`crates/lasthop-sim/tests/classifiers.rs`).
@@ -88,7 +86,7 @@ params! {
     beta: f64 = 0.5, 0.01..=0.99;
     /// Share of the window taken away when the receiving rate falls
     gamma: f64 = 0.125, 0.0..=0.99;
-    /// Take away the share by which the rate has fallen instead of gamma, from 1/16 to 1/2
+    /// Reduce by the share by which the rate has fallen, from 1/16 to 1/2, instead of gamma
     adaptive_gamma: bool = false, 0.0..=1.0;
     /// Waves over which the rate is averaged before it is compared
     smooth: f64 = 1.0, 1.0..=100.0;
@@ -96,7 +94,8 @@ params! {
     e0: f64 = 0.01, 0.0..=1.0;
     /// It has fallen if it falls by more than this share
     e1: f64 = 0.1, 0.0..=1.0;
-    /// A loss is an error of the channel if the rate has not fallen, and the wave met no queue of its own or of others
+    /// When a loss counts as a channel error: if the rate has not fallen, and the wave met no queue of its own or of
+    /// others
     healthy: Healthy = Healthy::Unqueued, 0.0..=2.0;
     /// Waves of fewer segments are not compared
     min_wave: f64 = 4.0, 2.0..=1000.0;

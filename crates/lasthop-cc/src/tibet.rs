@@ -3,7 +3,7 @@
 //!
 //! *What it does.* It averages the data that ACKs deliver and the time between them separately; the quotient of the
 //! averages, smoothed once more with a memory in time, is the bandwidth. At a loss ssthresh becomes bandwidth times
-//! the least RTT and cwnd falls to it if it is larger; the window grows like Reno's.
+//! the minimum RTT and cwnd falls to it if it is larger; the window grows like Reno's.
 //! *Reacts to* loss and ECN, both with the bandwidth.
 //! *Differs from the paper:* the method is restated from its description; the constants (`memory`, `time_constant`)
 //! are not confirmed, the second equals Westwood's tau so that the two compare. The ACK stream is measured, not the
@@ -19,7 +19,7 @@ use crate::params::params;
 use crate::{AckSample, Arrival, CongestionControl, GrowthStyle, LossSample, Needs, Reduction, Window};
 
 pub(crate) const SUMMARY: &str =
-    "Losses leave bandwidth x least RTT, averaged without bias (Capone et al. 2004)";
+    "Window after a loss: bandwidth x minimum RTT, averaged without bias (Capone et al. 2004)";
 
 params! {
     /// Share of the old average in the averages of data and of time

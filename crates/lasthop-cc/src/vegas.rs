@@ -28,7 +28,7 @@
 //! repeated frames is a queue to it: with frame errors of 0.1, seven attempts, delivery in order and 167 packets of
 //! buffer (10 Mbit/s, 40 ms) it carries 1.9 Mbit/s alone, NewReno 8.7, and 0.2 beside a NewReno that has 8.5.
 //! *Kernel counterpart:* `tcp_vegas`, which is `rule = "linux"` and what the profile `linux` sets, with its
-//! `alpha` of 2 and `beta` of 4. It doubles in every round of slow start, takes the least RTT of a round
+//! `alpha` of 2 and `beta` of 4. It doubles in every round of slow start, takes the minimum RTT of a round
 //! instead of the mean, decides in whole numbers from the second round after a loss on, is Reno in rounds
 //! with two RTT samples or fewer, halves at losses, and forgets the base RTT when it sends again with nothing
 //! outstanding.
@@ -130,7 +130,7 @@ impl Kernel {
         self.begin_round(ack.next);
     }
 
-    /// The decision of a round: its least RTT tells how many segments are queued.
+    /// The decision of a round: its minimum RTT tells how many segments are queued.
     fn decide(&self, params: &Params, acked: f64, window: &mut Window) {
         let (cwnd, Rtts { base, least, .. }) = (window.cwnd as u64, self.rtts);
         let queued = (cwnd * (least - base) / base) as f64;

@@ -1,10 +1,10 @@
-//! Veno: Vegas's backlog tells losses of congestion from random ones (Fu & Liew, JSAC 21(2) 2003).
+//! Veno: Vegas's backlog distinguishes congestion losses from random ones (Fu & Liew, JSAC 21(2) 2003).
 //!
-//! *What it does.* From the window, the RTT and the least RTT it estimates how many of its segments are queued. With
-//! fewer than `beta` a loss is taken for random and costs a fifth of the window, otherwise half; with `beta` or more
-//! the window grows half as fast as Reno's.
+//! *What it does.* From the window, the RTT and the minimum RTT it estimates how many of its segments are queued. With
+//! fewer than `beta` a loss counts as random and costs a fifth of the window, otherwise half; with `beta` or more the
+//! window grows half as fast as Reno's.
 //! *Reacts to* loss, judged by delay; to ECN like Reno.
-//! *Differs from the paper:* the least RTT is kept after a loss (the paper is remembered to forget it: `reset_base`),
+//! *Differs from the paper:* the minimum RTT is kept after a loss (the paper is remembered to forget it: `reset_base`),
 //! and with fewer than `min_samples` RTT samples it behaves like Reno. `reduce_from = "flight"` reduces what is in
 //! flight, as ns-3 does, instead of the window. RTT samples are raw, not smoothed as in ns-3.
 //! *Validation:* TV-5.1, worked by hand. ns-3's Veno is no reference: it forgets its samples at every ACK.
@@ -62,7 +62,7 @@ params! {
     kept: f64 = 0.8, 0.5..=0.99;
     /// The rule of its authors, or that of the Linux kernel
     rule: Rule = Rule::Paper, 0.0..=1.0;
-    /// Reduce the window, or what is in flight as ns-3 does
+    /// What is reduced: the window or, as in ns-3, the segments in flight
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Forget the minimum RTT at every loss
     reset_base: bool = false, 0.0..=1.0;

@@ -1,12 +1,11 @@
-//! VenoPlus: Veno that also counts losses and listens to the radio (Shetty, Tang & Collani, IJCN 1(1) 2009; ICNSC
-//! 2010).
+//! VenoPlus: Veno with a count of losses and signals of the radio (Shetty, Tang & Collani, IJCN 1(1) 2009; ICNSC 2010).
 //!
 //! *What it does.* In each monitoring window it counts its losses (the congestion loss window, CLW) and estimates how
 //! many packets the radio has lost (the random loss rate, RLR, times the frames). The random share of the losses is
 //! the smaller of the two, the rest is the share of congestion. A loss has one of three outcomes: random errors
 //! explain it, and a fifth of the window goes; congestion explains it, and half goes; or both are at work, and half
 //! goes.
-//! *Reacts to* loss, judged by what the link tells and by delay; to ECN like Reno.
+//! *Reacts to* loss, judged by reports of the link and by delay; to ECN like Reno.
 //! *Differs from the paper:* known from its abstract and from Andreadis, Rizzuto & Zambon (EURASIP JWCN 2016), who
 //! list the three outcomes but not their conditions. These are a reconstruction: with no share of congestion the
 //! loss is random, whatever the backlog; with some and a backlog of `beta` both are at work; with less backlog the
@@ -80,7 +79,7 @@ params! {
     beta: f64 = 3.0, 0.0..=1000.0;
     /// Share of the window kept after a loss taken for random
     kept: f64 = 0.8, 0.5..=0.99;
-    /// Reduce the window, or what is in flight as ns-3 does
+    /// What is reduced: the window or, as in ns-3, the segments in flight
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
     /// Forget the minimum RTT at every loss
     reset_base: bool = false, 0.0..=1.0;

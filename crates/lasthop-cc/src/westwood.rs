@@ -1,8 +1,8 @@
-//! Westwood: a loss leaves the window that the measured bandwidth is worth (Mascolo, Casetti, Gerla, Sanadidi & Wang,
+//! Westwood: after a loss the window is that of the measured bandwidth (Mascolo, Casetti, Gerla, Sanadidi & Wang,
 //! MobiCom 2001).
 //!
 //! *What it does.* Every ACK, duplicates included, is a sample of the bandwidth: the segments it stands for over the
-//! time since the last. A low-pass filter smooths them. At a loss ssthresh becomes bandwidth times the least RTT, and
+//! time since the last. A low-pass filter smooths them. At a loss ssthresh becomes bandwidth times the minimum RTT, and
 //! cwnd falls to it if it is larger; the window grows like Reno's.
 //! *Reacts to* loss and ECN, both with the bandwidth; a loss in the air on a path without a queue costs little.
 //! *Differs from the paper:* `counting = "paper"` restores its count of partial ACKs, which is one too high. ACKs
@@ -11,7 +11,7 @@
 //! timeouts in a row, which the authors' module does and its comments call unused.
 //! *Validation:* TV-4.1 to TV-4.4, worked by hand from the filter's equation.
 //! *Limitations:* where a queue marks every packet the window stands still: an echo leaves it at bandwidth times
-//! least RTT, to which a mark cuts nothing more, and RFC 3168 lets no ACK that echoes a mark raise it; flows that
+//! minimum RTT, to which a mark cuts nothing more, and RFC 3168 lets no ACK that echoes a mark raise it; flows that
 //! share such a queue keep whatever shares they had (Jain 0.78 with two of them). Compressed ACKs make it
 //! overestimate, as it does in reality; Westwood+ is the authors' answer. The first ACK only starts the clock.
 //! *Kernel counterpart:* none; `tcp_westwood` is Westwood+.
@@ -21,7 +21,8 @@ use crate::bandwidth::{Counting, Meter, MeterStyle};
 use crate::params::params;
 use crate::{AckSample, Arrival, CongestionControl, GrowthStyle, LossSample, Needs, Reduction, Window};
 
-pub(crate) const SUMMARY: &str = "Losses leave bandwidth x least RTT, sampled per ACK (Mascolo et al. 2001)";
+pub(crate) const SUMMARY: &str =
+    "Window after a loss: bandwidth x minimum RTT, sampled per ACK (Mascolo et al. 2001)";
 
 params! {
     /// Time constant of the bandwidth filter, in seconds (the authors' ns-2 script: 1)

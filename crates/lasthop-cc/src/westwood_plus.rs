@@ -2,7 +2,7 @@
 //! Mascolo, CCR 34(2) 2004).
 //!
 //! *What it does.* It counts what ACKs deliver, duplicates included, over a round trip; the quotient enters a
-//! low-pass filter. At a loss ssthresh becomes bandwidth times the least RTT and cwnd falls to it if it is larger;
+//! low-pass filter. At a loss ssthresh becomes bandwidth times the minimum RTT and cwnd falls to it if it is larger;
 //! the window grows like Reno's.
 //! *Reacts to* loss and ECN, both with the bandwidth.
 //! *Differs from the paper:* nothing known with `filter = "paper"`. `filter = "linux"` is the kernel's
@@ -76,7 +76,7 @@ choice! {
 }
 
 params! {
-    /// Filter of the samples: of the paper, of Linux, or with the mean of two samples as in ns-3
+    /// Filter of the samples: that of the paper, that of Linux, or with the mean of two samples as in ns-3
     filter: Filter = Filter::Paper, 0.0..=2.0;
     /// Share of the old estimate in the new one
     memory: f64 = 0.9, 0.0..=0.999;
@@ -88,7 +88,7 @@ params! {
     tick: f64 = 0.004, 0.001..=0.01;
     /// A sample spans at least this (s) (Linux: 0.05)
     round_floor: f64 = 0.0, 0.0..=10.0;
-    /// The window falls at the loss, or like in Linux when recovery is over
+    /// When the window is reduced: at the loss or, as in Linux, at the end of recovery
     decrease: Decrease = Decrease::AtLoss, 0.0..=1.0;
     /// With `after-recovery`, recovery keeps at least what the path holds, as Linux did before PRR
     recovery_floor: bool = false, 0.0..=1.0;

@@ -6,7 +6,7 @@ use lasthop_core::time::Span;
 
 use crate::{AckSample, Window};
 
-/// A least RTT before the first sample.
+/// A minimum RTT before the first sample.
 pub(crate) const NO_RTT: u64 = 0x7fff_ffff;
 
 /// An RTT as the kernel's delay-based laws have it: whole microseconds, and one more, so that it is never zero.

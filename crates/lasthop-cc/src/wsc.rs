@@ -1,4 +1,4 @@
-//! WSC-TCP: NewReno that listens to its own link layer and to the past of the path (Srinivasan, MS thesis, UC Santa
+//! WSC-TCP: NewReno with signals of its own link layer and a history of the path (Srinivasan, MS thesis, UC Santa
 //! Cruz).
 //!
 //! *What it does.* The window law is Reno's. Four mechanisms around it, each behind a switch, keep link-layer
@@ -12,22 +12,23 @@
 //! *Differs from the paper:* The thesis corrects the RTT, which shortens the timeout, and at the same time wants the
 //! timeout longer than the inflated RTT; here the estimator learns from corrected samples and the armed timer is
 //! extended by `LL_RTO * max(n_pending, n_recent)` (never by less than what was taken from recent samples). An exact
-//! delay from the link, if it tells one, replaces `n * LL_RTO`; no corrected sample falls below the least RTT seen. The
-//! threshold is the listing of the thesis with the updates of `L_ack_cum` that it forgets (`threshold = "listing"`).
-//! `"pending"` is the closed form that it seems to mean, 3 + number of link-acknowledged segments above the first
-//! pending one; `"overtakers"` is an addition of this program: a segment keeps the threshold that it had when the link
-//! delivered it, because the duplicates that its overtakers provoke come a round trip later, when the printed threshold
-//! has long fallen back to 3. To the listing a segment that was lost before the link, in the queue of its own host, is
-//! one whose link ACK is pending: the threshold rises with every segment behind it, and each overflow waits for the
-//! timer, which left 0.50 and 0.70 of a lone link of 10 Mbit/s and 40 ms with buffers of 7 and 33 packets (NewReno:
-//! 0.84 and 1.00 of what headers leave). The thesis does not speak of it. Here three duplicates mean a loss again when
-//! the link has been silent on the segment for its timeout after it delivered a later one, for a failed attempt would
-//! be known by then (`link_silence`). The "proactive transmissions due to wireless-link-layer failures" of §4.2 are not
-//! described. Here a segment that the link gave up is sent again at once, the window stays as it is, for the loss is
-//! known to be none of congestion, and the duplicates of what was sent behind it are not taken for another loss
-//! (`on_link_drop`; `"first-duplicate"` waits for the first duplicate ACK). Best start begins with the median of the
-//! stored windows (`best_factor = 0.5` is more careful), paced over the round trip of the handshake, and falls back to
-//! the initial window at a loss in that first window. The clustering is a deterministic one-dimensional k-means.
+//! delay from the link, if it is reported, replaces `n * LL_RTO`; no corrected sample falls below the minimum RTT seen.
+//! The threshold is the listing of the thesis with the updates of `L_ack_cum` that it forgets (`threshold =
+//! "listing"`). `"pending"` is the closed form that it seems to mean, 3 + number of link-acknowledged segments above
+//! the first pending one; `"overtakers"` is an addition of this program: a segment keeps the threshold that it had when
+//! the link delivered it, because the duplicates that its overtakers provoke come a round trip later, when the printed
+//! threshold has long fallen back to 3. To the listing a segment that was lost before the link, in the queue of its own
+//! host, is one whose link ACK is pending: the threshold rises with every segment behind it, and each overflow waits
+//! for the timer, which left 0.50 and 0.70 of a lone link of 10 Mbit/s and 40 ms with buffers of 7 and 33 packets
+//! (NewReno: 0.84 and 1.00 of what headers leave). The thesis does not speak of it. Here three duplicates mean a loss
+//! again when the link has been silent on the segment for its timeout after it delivered a later one, for a failed
+//! attempt would be known by then (`link_silence`). The "proactive transmissions due to wireless-link-layer failures"
+//! of §4.2 are not described. Here a segment that the link gave up is sent again at once, the window stays as it is,
+//! for the loss is known to be none of congestion, and the duplicates of what was sent behind it are not taken for
+//! another loss (`on_link_drop`; `"first-duplicate"` waits for the first duplicate ACK). Best start begins with the
+//! median of the stored windows (`best_factor = 0.5` is more careful), paced over the round trip of the handshake, and
+//! falls back to the initial window at a loss in that first window. The clustering is a deterministic one-dimensional
+//! k-means.
 //! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
 //! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`); what it takes losses for in
 //! `docs/reference/classifiers.md`.
@@ -80,23 +81,25 @@ choice! {
 params! {
     /// Mechanism 1: take link retransmissions out of RTT samples, and extend the timer by them
     link_rtt: bool = true, 0.0..=1.0;
-    /// Retransmission timeout of the link in seconds, if the link does not tell it
+    /// Retransmission timeout of the link in seconds, if the link does not report it
     link_timeout: f64 = 0.0, 0.0..=60.0;
-    /// Subtract the delay that the link measured, if it tells one, instead of n times its timeout
+    /// Subtract the delay that the link measured, if it is reported, instead of n times its timeout
     exact_delay: bool = true, 0.0..=1.0;
-    /// Mechanism 2: raise the duplicate ACK threshold while the link repeats a segment
+    /// Mechanism 2: raise the duplicate ACK threshold while the link retransmits a segment
     link_threshold: bool = true, 0.0..=1.0;
-    /// That threshold: by the listing of the thesis, by what is pending, or by what has overtaken the segment
+    /// How mechanism 2 sets the threshold: by the listing of the thesis, by what is pending, or by what has overtaken
+    /// the segment
     threshold: Threshold = Threshold::Listing, 0.0..=2.0;
-    /// A segment on which the link has been silent for its timeout while it delivered later ones was lost before it
+    /// Treat a segment as lost before the link if the link reports nothing of it for its timeout while it delivers
+    /// later ones
     link_silence: bool = true, 0.0..=1.0;
     /// A segment that the link gave up is sent again at once, at the first duplicate ACK, or like any other
     on_link_drop: OnLinkDrop = OnLinkDrop::Resend, 0.0..=2.0;
     /// Mechanism 3: start from the windows of earlier connections, if a history of the path is kept
     best_start: bool = true, 0.0..=1.0;
-    /// Share of the median of those windows to start with
+    /// Share of the median window of earlier connections to start with
     best_factor: f64 = 1.0, 0.01..=1.0;
-    /// Fewest samples to start from
+    /// Minimum number of samples to start from
     best_samples: f64 = 3.0, 1.0..=1000.0;
     /// Mechanism 4: cluster RTT samples, and take multiples of link_delay out of them
     clusters: bool = true, 0.0..=1.0;

@@ -25,13 +25,13 @@
 //!
 //! *Limitations:* where errors and overflows fall into the same monitoring window the many decide for the few: theta
 //! exceeds 1 as soon as two frames were discarded for one overflow, and the overflow is taken for an error. With two
-//! errors a second and an overflow every few seconds XJTCP knows four in five overflows for what they are, and JTCP
-//! seven in eight; the paper's buffers of 1000 segments never overflow. N counts frames and C losses, so theta is not
-//! free of scale; where a MAC discards frames that it then repeats (`attempts`, or a receiver behind such a link),
-//! theta exceeds 1 nearly always, collisions with one's own competitors included, and XJTCP hardly ever halves its
-//! window. A corrupt frame is counted for the flow that it belonged to; a real MAC cannot read whose it was, so that
-//! every host in its range would count it. The estimate from QoS counters that the paper sketches for the uplink is
-//! replaced by what it estimates.
+//! errors a second and an overflow every few seconds XJTCP recognises four in five overflows, and JTCP seven in eight;
+//! the paper's buffers of 1000 segments never overflow. N counts frames and C losses, so theta is not free of scale;
+//! where a MAC discards frames that it then repeats (`attempts`, or a receiver behind such a link), theta exceeds 1
+//! nearly always, collisions with one's own competitors included, and XJTCP hardly ever halves its window. A corrupt
+//! frame is counted for the flow that it belonged to; a real MAC cannot read whose it was, so that every host in its
+//! range would count it. The estimate from QoS counters that the paper sketches for the uplink is replaced by what it
+//! estimates.
 //!
 //! *Kernel counterpart:* none.
 //!
@@ -101,9 +101,9 @@ params! {
     /// Congestion is assumed when the pair implies more than k queued segments: a jitter ratio above k / (span *
     /// cwnd)
     k: f64 = 0.9, 0.0..=1000.0;
-    /// The two segments whose times are compared end before the loss, or with the latest that is known
+    /// Where the pair of compared segments ends: before the loss, or at the latest known segment
     pair: Pair = Pair::BeforeLoss, 0.0..=1.0;
-    /// Share of the window kept after a loss that is no congestion and was found by duplicate ACKs
+    /// Share of the window kept after a non-congestion loss that was found by duplicate ACKs
     imm_factor: f64 = 1.0, 0.01..=1.0;
     /// What is halved: the window, or the segments in flight
     reduce_from: ReduceFrom = ReduceFrom::Window, 0.0..=1.0;
@@ -111,7 +111,7 @@ params! {
     span: f64 = 4.25, 0.1..=10.0;
     /// Where send and receive times come from: an option of 12 bytes on every ACK, or timestamps
     echo: Echo = Echo::Precise, 0.0..=1.0;
-    /// Tick of the clock that these times are read from, in seconds; 0 is exact
+    /// Tick of the clock of send and receive times, in seconds; 0 is exact
     clock: f64 = 0.0, 0.0..=1.0;
     /// Count segments instead of ACKs in congestion avoidance (RFC 3465)
     byte_counting: bool = false, 0.0..=1.0;

@@ -250,7 +250,7 @@ impl Cause {
         "the link was down",
         "the link gave up after its last retransmission",
         "dropped early by the AQM (RED, CoDel, PIE, FQ-CoDel)",
-        "a policer found it in excess of its rate",
+        "a policer dropped it in excess of its rate",
         "its route was removed while it was in flight, or no route led on",
         "suppressed by a helper: a duplicate ACK for a loss that it is repairing, or data that the receiver \
          already has",

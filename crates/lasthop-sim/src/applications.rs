@@ -125,13 +125,13 @@ columns! {
     /// The pages of a browser that its reader asked for within the measured time.
     #[derive(Clone, Copy, Debug)]
     pub struct WebSummary {
-        /// pages that the reader asked for
+        /// pages that were requested
         pages_asked: u64 = About::new("", "pages").sum().shown("pages");
-        /// those of them that came
+        /// those of them that were completed
         pages_read: u64 = About::new("", "finished pages").higher().sum().shown("finished");
-        /// mean of the times of those that came, from the reader's wish to the last byte of the last object
+        /// mean of the times of those that were completed, from the click to the last byte of the last object
         page_mean_s: Option<f64> = About::new("s", "mean page time").lower().mean().shown("mean time");
-        /// median of the times of all pages; null if it falls among those that did not come
+        /// median of the times of all pages; null if it falls among those that were not completed
         page_p50_s: Option<f64> = About::new("s", "median page time").lower().mean().shown("median");
         /// 95th percentile, by nearest rank, likewise
         page_p95_s: Option<f64> = About::new("s", "p95 page time").lower().mean().shown("p95");
@@ -168,16 +168,16 @@ columns! {
     /// What the viewer of video on demand had, over the whole run, from the start of the flow on.
     #[derive(Clone, Copy, Debug)]
     pub struct PlayerSummary {
-        /// from the viewer's wish to the start of playing; null if playing never started
-        startup_s: Option<f64> = About::new("s", "time to start of play").lower().mean().shown("start-up");
-        /// how often playing stopped for want of video
+        /// from the click to the start of playing; null if playing never started
+        startup_s: Option<f64> = About::new("s", "start-up delay").lower().mean().shown("start-up");
+        /// number of stalls: playing stopped because the buffer was empty
         stalls: u64 = About::new("", "stalls").lower().mean().shown("stalls");
-        /// how long it stood still
+        /// total time of the stalls
         stall_s: f64 = About::new("s", "stall time").lower().mean();
         /// `stall_s` over itself and the time of playing
         stall_share: Option<f64> = About::share("share of time stalled").lower().mean().shown("stalled").compared()
             .says("stands still {} longer", "stands still {} shorter");
-        /// segments of video that came
+        /// segments of video that arrived
         segments: u64 = About::new("", "segments").higher().sum();
         /// how often the bit rate changed from one segment to the next
         switches: u64 = About::new("", "switches").lower().mean().shown("switches");
@@ -186,8 +186,8 @@ columns! {
             .says("plays a bit rate {} higher", "plays a bit rate {} lower")
             .times("plays a bit rate {} times as high");
         /// quality of experience per segment (Yin et al., SIGCOMM 2015): mean bit rate, less the mean change of it,
-        /// less the highest bit rate of the ladder for each second of standing still and of waiting for the start, over
-        /// the number of segments
+        /// less the highest bit rate of the ladder for each second of stalls and of start-up, over the number of
+        /// segments
         quality_bit_s: Option<f64> = About::new("bit/s", "quality (linear)").higher().mean().shown("quality");
     }
 }

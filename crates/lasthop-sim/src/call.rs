@@ -15,10 +15,10 @@ columns! {
         rate_bit_s: f64 = About::new("bit/s", "video rate").higher().mean().shown("video rate").compared()
             .says("has a video rate {} higher", "has a video rate {} lower")
             .times("has a video rate {} times as high");
-        /// frames that were encoded; the last ones only if they must have been shown by the end
+        /// frames that were encoded; of the last ones, only those that were due by the end
         frames: u64 = About::new("", "frames").sum();
-        /// frames that were never shown: incomplete, too late, or made from one that is missing; null where the
-        /// transport dropped some of them itself and numbers only what it sends, and so are the next six
+        /// frames that were never shown: incomplete, too late, or dependent on a missing one; null, like the next six
+        /// columns, where the transport itself dropped some and numbers only what it sends
         frames_lost: Option<u64> = About::new("", "frames never shown").lower().sum();
         /// `frames_lost` over `frames`
         frames_lost_share: Option<f64> = About::share("share of frames never shown").lower().mean()
@@ -37,8 +37,8 @@ columns! {
         /// for how long it was frozen in all
         freeze_s: Option<f64> = About::new("s", "freeze time").lower().mean().shown("frozen").compared()
             .says("is frozen {} longer", "is frozen {} shorter").times("is frozen {} times as long");
-        /// opinion of the picture by ITU-T G.1070, from 1 to 5 (H.264 in VGA): by video rate, frames a second and the
-        /// share of packets that no repair brought; null outside 400 kbit/s to 2 Mbit/s
+        /// opinion of the picture by ITU-T G.1070, from 1 to 5 (H.264 in VGA): by video rate, frame rate and the share
+        /// of packets that were not repaired; null outside 400 kbit/s to 2 Mbit/s
         opinion: Option<f64> = About::new("", "video opinion").higher().mean();
         /// frames that the encoder left out over the whole run because too much waited at the sender
         skipped_frames: u64 = About::new("", "frames skipped").lower().sum();

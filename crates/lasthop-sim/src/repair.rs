@@ -10,19 +10,19 @@ columns! {
     /// were overtaken, repaired or given up, and those whose fate was open at the end, make up all.
     #[derive(Clone, Copy, Debug)]
     pub struct RepairSummary {
-        /// packets that were missing at the receiver when a later one came
+        /// packets that were missing at the receiver when a later one arrived
         missing_packets: u64 = About::new("packets", "packets missing").sum();
-        /// those of them that came by themselves before they were given up: others had overtaken them
+        /// those of them that arrived out of order, before they were given up
         overtaken_packets: u64 = About::new("packets", "packets overtaken").sum();
         /// requests for a missing packet (NACK), repeated ones included
-        asked_packets: u64 = About::new("packets", "packets asked for").sum();
-        /// missing packets that a repetition brought before they were given up
-        repeated_packets: u64 = About::new("packets", "packets repaired by repetition").sum();
-        /// missing packets that were made of others (FEC) before they were given up
+        asked_packets: u64 = About::new("packets", "packets requested").sum();
+        /// missing packets that a retransmission brought before they were given up
+        repeated_packets: u64 = About::new("packets", "packets repaired by retransmission").sum();
+        /// missing packets that FEC rebuilt before they were given up
         recovered_packets: u64 = About::new("packets", "packets repaired by FEC").sum();
-        /// missing packets that the receiver gave up: it asked for a whole picture instead
+        /// missing packets that the receiver gave up: it requested a key frame instead
         given_up_packets: u64 = About::new("packets", "packets given up").lower().sum();
-        /// those of them that came after all, too late
+        /// those of them that still arrived, too late
         late_packets: u64 = About::new("packets", "packets repaired too late").lower().sum();
         /// bytes of repairs over all bytes that the sender sent, headers included
         overhead_share: Option<f64> = About::share("repairs, of the bytes sent").lower().mean();

@@ -134,21 +134,22 @@ columns! {
         /// Transfers of more than 1 MB, likewise.
         #[serde(skip_serializing_if = "Option::is_none")]
         large: Option<Box<SizeClass>> = About::group("large_{}", "large transfers: {}");
-        /// only with web traffic: pages that a reader asked for within the measured time
+        /// only with web traffic: pages that were requested within the measured time
         #[serde(skip_serializing_if = "Option::is_none")]
         pages: Option<u64> = About::new("", "pages").rare();
-        /// those of them that came
+        /// those of them that were completed
         #[serde(skip_serializing_if = "Option::is_none")]
         finished_pages: Option<u64> = About::new("", "finished pages")
             .beside("pages").higher().part_of("pages").shown("pages").compared()
             .says("finishes {} more pages", "finishes {} fewer pages");
-        /// median of the times of all pages, from the reader's wish to the last byte of the last object; null if it
-        /// falls among those that did not come
+        /// median of the times of all pages, from the click to the last byte of the last object; null if it falls among
+        /// those that were not completed
         page_time_p50_s: Option<f64> = About::new("s", "median page time")
             .beside("pages").lower().shown("median page").compared()
             .says("has a median page time {} longer", "has a median page time {} shorter")
             .times("has a median page time {} times as long");
-        /// 95th percentile of the times of all pages (nearest rank); null if it falls among those that did not come
+        /// 95th percentile of the times of all pages (nearest rank); null if it falls among those that were not
+        /// completed
         page_time_p95_s: Option<f64> = About::new("s", "p95 page time")
             .beside("pages").lower().shown("p95 page").compared()
             .says("has a p95 page time {} longer", "has a p95 page time {} shorter")
@@ -211,10 +212,9 @@ columns! {
         delayed_rate: Option<f64> = About::share("delayed packets rate").lower();
         /// mean of their losses over packets sent
         loss_over_sent: Option<f64> = About::share("packet loss rate, share of sent").lower();
-        /// mean of the shares of time in which playing stood still
+        /// mean of the shares of time spent in stalls
         stall_share: Option<f64> = About::share("share of time stalled").lower();
-        /// what the scenario left to chance: the number drawn for the run at this path of keys, whose ending is its
-        /// unit
+        /// random value: the number drawn for the run at this path of keys, which ends with the unit
         #[serde(flatten)]
         drawn: RunDraws = About::new("", "drawn: <x>").rare();
     }
@@ -247,8 +247,8 @@ columns! {
         /// data packets sent again; null for a sender that never does, as of datagrams
         retransmitted_packets: Option<u64> =
             About::new("packets", "retransmissions").sum().shown("retransmitted");
-        /// expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the
-        /// rate or began a blackout; null for datagrams, and for stacks of others, which do not tell
+        /// expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the rate
+        /// or began a blackout; null for datagrams, and for real stacks, which do not report them
         timeouts: Option<u64> = About::new("", "timeouts").sum().shown("timeouts");
         /// recovery episodes that duplicate ACKs or SACK began; null for senders that have none
         fast_recoveries: Option<u64> = About::new("", "fast recoveries").sum();
@@ -294,11 +294,10 @@ columns! {
         /// only of a transfer of given or drawn length: its bytes
         #[serde(skip_serializing_if = "Option::is_none")]
         transfer_bytes: Option<u64> = About::new("bytes", "length of the transfer").mean().rare();
-        /// when the sender gave its connection up (`give_up`) or heard that it had been reset, from the start of the
-        /// run
+        /// when the sender aborted its connection (`give_up`) or received its reset, from the start of the run
         #[serde(skip_serializing_if = "Option::is_none")]
         reset_s: Option<f64> = About::new("s", "connection reset").mean().rare();
-        /// time average of the payload rate that a rate-based sender allowed itself; null for others
+        /// time average of the allowed payload rate of a rate-based sender; null for others
         allowed_rate_bit_s: Option<f64> = About::new("bit/s", "allowed rate").mean();
         /// mean of the loss event rates reported to a sender of the TFRC family; null for others
         loss_event_rate: Option<f64> = About::share("loss event rate").mean();
@@ -334,9 +333,8 @@ columns! {
         split: Option<SplitSummary> = About::group("split_{}", "split: {}");
         /// only with a table `[history]`: windows of earlier connections that the flow could start from
         #[serde(skip_serializing_if = "Option::is_none")]
-        history_samples: Option<usize> = About::new("", "windows known").sum().rare();
-        /// what the scenario left to chance: the number drawn for this flow at this path of keys, whose ending is its
-        /// unit
+        history_samples: Option<usize> = About::new("", "windows in the history").sum().rare();
+        /// random value: the number drawn for this flow at this path of keys, which ends with the unit
         #[serde(flatten)]
         drawn: FlowDraws = About::new("", "drawn for the flow: <x>").mean().rare();
     }
@@ -415,10 +413,10 @@ columns! {
         success: Success = About::new("%", "<x> % application success").called("success_<x>_percent").higher().mean();
         /// video: from the generation of the first frame to the start of playing; null if playing never started, and
         /// so are the next four
-        startup_s: Option<f64> = About::new("s", "time to start of play").lower().mean().shown("start-up");
-        /// video over a reliable transport: how often playing stopped for want of a frame
+        startup_s: Option<f64> = About::new("s", "start-up delay").lower().mean().shown("start-up");
+        /// video over a reliable transport: number of stalls: playing stopped because a frame was missing
         stalls: Option<u64> = About::new("", "stalls").lower().mean().shown("stalls");
-        /// how long it stood still
+        /// total time of the stalls
         stall_s: Option<f64> = About::new("s", "stall time").lower().mean();
         /// `stall_s` over itself and the time of playing
         stall_share: Option<f64> = About::share("share of time stalled").lower().mean().shown("stalled")
@@ -560,7 +558,7 @@ columns! {
         /// only where a station has one queue for several links: the link whose row tells of it; the four columns of
         /// the queue are empty in the rows of the others
         #[serde(skip_serializing_if = "Option::is_none")]
-        queue_of: Option<Box<String>> = About::new("", "queue told at").rare();
+        queue_of: Option<Box<String>> = About::new("", "queue counted at").rare();
         /// time average of the packets waiting, without the one in transmission
         avg_queue_packets: Option<f64> = About::new("packets", "mean queue").lower().bottleneck().shown("mean queue")
             .compared().says("keeps the queue at {link} {} longer", "keeps the queue at {link} {} shorter")
@@ -570,8 +568,8 @@ columns! {
             .lower().bottleneck();
         /// mean number of waiting packets that arriving packets found, those without room included
         avg_queue_found_packets: Option<f64> = About::new("packets", "mean queue found").lower().bottleneck();
-        /// most packets waiting at once
-        max_queue_packets: Option<u32> = About::new("packets", "greatest queue")
+        /// maximum number of packets waiting
+        max_queue_packets: Option<u32> = About::new("packets", "maximum queue")
             .lower().bottleneck().shown("max queue");
         /// share of the measured time in which the link transmitted
         utilisation: f64 = About::share("utilisation").higher().bottleneck().shown("utilisation");
@@ -637,8 +635,8 @@ columns! {
         received_fragments: u64 = About::new("frames", "data frames received").sum();
         /// those that were marked as a retransmission (`QosRetriesReceivedCount`)
         retries_received: u64 = About::new("frames", "retries received").sum();
-        /// frames of any kind that the receiver heard and could not read (`FCSErrorCount`)
-        fcs_errors: u64 = About::new("frames", "frames not readable").lower().sum();
+        /// frames of any kind that the receiver detected and could not decode (`FCSErrorCount`)
+        fcs_errors: u64 = About::new("frames", "frames not decoded").lower().sum();
         /// those of them that met another frame
         collisions: u64 = About::new("frames", "frames that collided").lower().sum();
         /// those of them that were too weak
@@ -647,7 +645,7 @@ columns! {
         updates: u64 = About::new("packets", "routing updates").sum();
         /// their bytes as IP packets
         update_bytes: u64 = About::new("bytes", "bytes of routing updates").sum();
-        /// routing updates of the near end that the far end read
+        /// routing updates of the near end that the far end received
         updates_received: u64 = About::new("packets", "routing updates received").sum();
     }
 }
@@ -673,8 +671,8 @@ columns! {
         accepted_bit_s: f64 = About::new("bit/s", "rate accepted").sum();
         /// time average of what the proxies of a split connection held, what was under way from them included
         avg_held_bytes: f64 = About::new("bytes", "bytes held").mean();
-        /// most that a proxy of a split connection held at once
-        max_held_bytes: u64 = About::new("bytes", "most bytes held").mean();
+        /// maximum that a proxy of a split connection held
+        max_held_bytes: u64 = About::new("bytes", "maximum bytes held").mean();
         /// at the end of the run, bytes that the source knows to be acknowledged and the sink does not have
         acked_not_delivered_bytes: u64 = About::new("bytes", "acknowledged, not delivered").lower().sum()
             .shown("acked, not there");

@@ -181,7 +181,7 @@ fn filtered_losses_in_the_air_cost_little_and_harm_others() {
 }
 
 /// TACK over 10 Mbit/s with an RTT of 40 ms at least: about 833 segments a second, so 416 ACKs for two segments each,
-/// but 100 if there are to be four in the least RTT; of one a millisecond the segments decide again. The file comes
+/// but 100 if there are to be four in the minimum RTT; of one a millisecond the segments decide again. The file comes
 /// whole, and as fast.
 #[test]
 fn tack_has_the_acks_of_its_formula() {

@@ -151,7 +151,7 @@ fn what_cannot_run_is_refused_with_the_reason() {
     assert!(datagrams.contains("smoltcp has no datagrams"), "{datagrams}");
     assert!(datagrams.contains("leave data out, or choose quinn"), "{datagrams}");
     let of_traffic = [
-        ("smoltcp", "video-call", "an encoder follows window and RTT, and it tells neither"),
+        ("smoltcp", "video-call", "an encoder follows window and RTT, and it reports neither"),
         (
             "smoltcp",
             "video-call",

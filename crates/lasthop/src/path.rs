@@ -52,7 +52,7 @@ impl Link {
         self
     }
 
-    /// Probability that a packet comes twice.
+    /// Probability that a packet is duplicated.
     #[must_use]
     pub fn duplicate(mut self, probability: f64) -> Link {
         self.duplicate = probability;

@@ -200,7 +200,7 @@ fn first_mechanism() -> Params {
 }
 
 /// 40 ms of path and 10 ms a retransmission: 60 - 2 * 10 = 40; the exact delay of 17 ms leaves 43; and what
-/// would leave less than the least RTT seen is stopped there.
+/// would leave less than the minimum RTT seen is stopped there.
 #[test]
 fn samples_are_corrected() {
     let (mut wsc, _) = open(&first_mechanism(), &[]);
@@ -213,7 +213,7 @@ fn samples_are_corrected() {
     assert_eq!(sample(1, 0, 0, 40), Some(40));
     assert_eq!(sample(2, 2, 0, 60), Some(40));
     assert_eq!(sample(3, 2, 17, 60), Some(43));
-    assert_eq!(sample(4, 3, 0, 45), Some(40), "not below the least RTT");
+    assert_eq!(sample(4, 3, 0, 45), Some(40), "not below the minimum RTT");
     assert_eq!(sample(5, 0, 0, 55), Some(55), "congestion stays");
 }
 

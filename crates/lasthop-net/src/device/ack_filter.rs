@@ -1,19 +1,19 @@
-//! ACK filtering and pacing: thins out and spaces the ACKs that wait before a slow return path.
+//! ACK filtering and pacing: thins out and spaces the ACKs that are queued for a slow reverse path.
 //!
-//! *What it does.* It is the queue before the link, and hands packets to it one by one, as fast as it takes them. A
-//! pure ACK that arrives makes older ones of its connection superfluous that still wait: they are withheld. ACKs of a
-//! connection may be spaced besides, so that a burst of them does not become a burst of data.
+//! *What it does.* It is the queue in front of the link, and serves it one packet at a time at its rate. A pure ACK
+//! that arrives makes older ones of its connection in the queue redundant: they are withheld. ACKs of a connection may
+//! also be spaced, so that a burst of them does not become a burst of data.
 //!
-//! *Reacts to* pure ACKs that depart over the link and acknowledge something new. Duplicates are kept, for three of
-//! them mean a loss, and so is what carries SACK blocks, an ECN echo, another count of marks than the newer ACK
-//! (RFC 9768), or measurements.
+//! *Reacts to* pure ACKs that depart over the link and acknowledge something new. Duplicates are kept, since three of
+//! them mean a loss, and so are ACKs with SACK blocks, an ECN echo, another count of marks than the newer ACK (RFC
+//! 9768), or measurements.
 //!
 //! *Differs from its paper:* nothing known. The ACK that is left takes the place of the newest.
 //!
 //! *Validation:* hand-made ACKs below; a return path of 9.6 kbit/s in `tests/helpers_inside.rs`.
 //!
-//! *Limitations:* it serves at the rate of the link, whatever the link does beside (outages, retransmission): what
-//! waits in the link's own queue it does not see. Fewer ACKs make a sender that counts them grow more slowly.
+//! *Limitations:* it serves at the rate of the link, regardless of outages and retransmissions: it does not see the
+//! link's own queue. Fewer ACKs make a sender that counts them grow more slowly.
 //!
 //! *Cost:* in memory 0.2 kB a flow (a thousand Reno flows over 500 Mbit/s that lose 2 %, with it and without).
 //!
@@ -36,7 +36,7 @@ pub struct AckFilter {
     pub direction: DirectionId,
     /// Most packets that wait.
     pub limit: u32,
-    /// Whether superfluous ACKs are withheld.
+    /// Whether redundant ACKs are withheld.
     pub filters: bool,
     /// Minimum time between ACKs of a connection.
     pub spacing: Span,

@@ -1,18 +1,18 @@
 //! Retransmission by the link itself (ARQ): window, timer, attempts limit, order of delivery.
 //!
-//! *What it does.* The near end of the link numbers frames, keeps those that are not acknowledged, and transmits
-//! again what is not acknowledged in time, ahead of new frames. After `attempts` transmissions it gives a frame up.
-//! The far end delivers packets in order, or as they arrive.
+//! *What it does.* The near end of the link numbers frames, keeps unacknowledged ones, and retransmits those that are
+//! not acknowledged in time, ahead of new frames. After `attempts` transmissions it gives a frame up. The far end
+//! delivers packets in order, or as they arrive.
 //!
-//! With `hybrid` it is of type II: a frame is sent in pieces, each of which the error model judges on its own; what is
-//! sent in place of a repetition is parity of a few pieces, the far end keeps what has come, and as many
-//! pieces as the frame has, whichever they are, rebuild it (a maximum distance separable code, as over all FEC here).
+//! With `hybrid` it is type II: a frame is sent in pieces, each of which the error model loses on its own; a
+//! retransmission consists of a few pieces of parity, the far end keeps all pieces that have arrived, and any set of as
+//! many pieces as the frame has rebuilds it (a maximum distance separable code, as for all FEC here).
 //!
 //! *Reacts to* losses of frames and of link acknowledgements; it looks at no header.
 //!
-//! *Stands* in place of the head of its link and uses the link's transmitter and air. What a frame suffers is settled
-//! when its transmission starts, so the packet is handed on at once, with the time of its arrival; whether the frame
-//! must be repeated depends on an acknowledgement that lies ahead, so the machine itself follows the clock.
+//! *Stands* in place of the head of its link, and uses the link's transmitter and channel. The fate of a frame is
+//! decided when its transmission starts, so the packet is forwarded at once, with the time of its arrival; whether the
+//! frame must be retransmitted depends on a later acknowledgement, so the device itself follows the clock.
 //!
 //! *Differs from its paper:* one frame carries one packet. A link acknowledgement takes its own transmission time and
 //! the propagation delay back, but no room on the other direction: it travels in a slot or a header of its own. The
@@ -22,11 +22,12 @@
 //! *Validation:* TV-5.8 and TV-5.9 by hand; type II against its closed form, the chance that fewer than `k` of
 //! `k + (m - 1) r` pieces come (`laws.hybrid_loss`); in simulation over errors, outages and orders (`tests/arq.rs`).
 //!
-//! *Limitations:* in order, a repair holds up everything behind it, which senders see as a jump of the RTT; out of
-//! order, it looks like reordering to them. An outage never stops it from trying. IEEE 802.11 has its own (`cell`).
+//! *Limitations:* in order, a retransmission delays everything after it (head-of-line blocking), which senders see as a
+//! jump of the RTT; out of order, it looks like reordering to them. An outage never stops it from trying. IEEE 802.11
+//! has its own (`cell`).
 //!
-//! *Cost:* in memory nothing more a flow: what waits for a retransmission would lie in the queue otherwise (a thousand
-//! Reno flows over 500 Mbit/s that lose 2 %, with it and without).
+//! *Cost:* no additional memory per flow: packets that wait for a retransmission would otherwise be in the queue (a
+//! thousand Reno flows over 500 Mbit/s that lose 2 %, with it and without).
 //!
 //! *References:* RFC 3366; Lin and Yu (IEEE Trans. Commun. 1982) for type II; Paul et al. (Wireless Networks 1995).
 

@@ -1,25 +1,25 @@
-//! FastACK: an access point that acknowledges TCP data itself as soon as the radio says that the station has them, so
-//! that the station's own ACKs, which are late and come in bursts, do not set the sender's pace.
+//! FastACK: an access point that acknowledges TCP data as soon as the MAC confirms that the station has received it, so
+//! that the station's own ACKs, which are late and bursty, do not clock the sender.
 //!
 //! *What it does.* It keeps the data that go to a station. When the acknowledgement of the MAC (a BlockAck, or an ACK
 //! of a single frame) names a packet, and all before it has been acknowledged, it sends the TCP acknowledgement to the
 //! sender, with what is left of the station's window. Those of the station are withheld from then on; they clear the
-//! cache. What the station asks for although the MAC has said that it got it is sent again from here, on the third
-//! duplicate ACK or by a timer. No byte is acknowledged that is neither at the station nor in the cache.
+//! cache. Data that the station still requests although the MAC has confirmed it is retransmitted from the cache, on
+//! the third duplicate ACK or by a timer. No byte is acknowledged that is neither at the station nor in the cache.
 //!
 //! *Reacts to* data of TCP to the station, acknowledgements of the MAC, pure ACKs and probes of windows.
 //!
-//! *Passes on* duplicate ACKs for what never came by here, which only the sender can repeat, ACKs that say more than
-//! the MAC did (a BlockAck was lost), and all packets of connections with ECN: only the station sees their marks.
+//! *Passes on* duplicate ACKs for data that never passed here, which only the sender can retransmit, ACKs that cover
+//! more than the MAC has confirmed (a BlockAck was lost), and all packets of connections with ECN: only the station
+//! sees their marks.
 //!
-//! *Window.* The right edge that senders are told is the station's own, never beyond it. An edge that has moved is told
-//! with the next ACK, or at once if the sender may have come up against it.
+//! *Window.* The advertised right edge is the station's own, never beyond it. A new edge is advertised with the next
+//! ACK, or at once if the sender may have reached the old one.
 //!
-//! *Differs from its paper:* only the abstract of that could be read, so each of these is a choice made here: one ACK
-//! for each packet that becomes the last of a row; repairs on the `threshold`th duplicate, and once more for each hole
-//! behind it while what had been acknowledged by then is not complete (as RFC 6582 does); a timer of `timeout` that
-//! doubles to 64 times that at most, and 15 repetitions. Data beyond the cache go on uncached, and wait for the
-//! station's own ACK.
+//! *Differs from its paper:* only the abstract could be read, so each of these is a choice made here: one ACK for each
+//! packet that becomes the last of a row; repairs on the `threshold`th duplicate, and once more for each hole behind it
+//! while what had been acknowledged by then is not complete (as RFC 6582 does); a timer of `timeout` that doubles to 64
+//! times that at most, and 15 repetitions. Data beyond the cache go on uncached, and wait for the station's own ACK.
 //!
 //! *Placed* at the access point, at the head of a link of an 802.11 cell that no host leaves: what it has acknowledged
 //! cannot follow to another one.
@@ -31,10 +31,9 @@
 //! 21 ms, since senders that see no loss fill the queue of 1000 packets, and share it less evenly (Jain's index 0.76
 //! ± 0.18 in place of 0.99).
 //!
-//! *Limitations:* as with any proxy, what the sender holds for delivered may still be under way, or lost with the
-//! access point. An RTT ends at the access point. No SACK is sent, and none that says less than the last ACK goes on.
-//! What is sent again has the latest timestamp of the sender: a station throws an older one away (RFC 7323 section
-//! 5.3).
+//! *Limitations:* as with any proxy, data that counts as delivered at the sender may still be in flight, or lost with
+//! the access point. An RTT ends at the access point. No SACK blocks are sent. Retransmissions carry the latest
+//! timestamp of the sender: a station discards an older one (RFC 7323 section 5.3).
 //!
 //! *Cost:* each packet that the station has not acknowledged, 0.1 kB, and 0.3 kB for each connection.
 //!

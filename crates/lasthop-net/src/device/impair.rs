@@ -52,7 +52,7 @@ pub struct Impair {
     pub correlation: f64,
     /// Probability that a packet is not delayed at all, and so overtakes those that are.
     pub ahead: f64,
-    /// Correlation of that with the packet before.
+    /// Correlation of this choice with that of the previous packet.
     pub ahead_correlation: f64,
     /// Only one packet of this many may go ahead.
     pub ahead_gap: u64,

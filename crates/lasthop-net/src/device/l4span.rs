@@ -1,28 +1,28 @@
-//! L4Span: marks at the base station, by how long a packet will wait there, and tells senders of them at once.
+//! L4Span: marks packets at the base station by their predicted wait there, and reports the marks to senders at once.
 //!
 //! *What it does.* It predicts for every packet that departs over the radio link how long it will wait in the queue of
-//! the bearer: the bytes before it at the rate at which they came through of late. With this delay in place of that of
-//! a queue it applies the law of DualPI2 (RFC 9332): what carries ECT(1) is marked by a ramp over its own delay, or as
-//! its coupling asks; the rest is marked, or dropped where it may not be, by the square. Of a connection that feeds
-//! back by Accurate ECN it marks nothing on its way: it adds what it would have marked to the counter in the ACKs that
-//! come back, and the sender learns of it one queue earlier.
+//! the bearer: the bytes before it, at the recent rate of the link. With this delay in place of that of a queue it
+//! applies the law of DualPI2 (RFC 9332): packets with ECT(1) are marked by a ramp over their own delay, or by the
+//! coupling; the others are marked, or dropped if they are not ECN-capable, by the square. Packets of a connection with
+//! Accurate ECN feedback are not marked on their way: the marks are added to the counter in returning ACKs, and reach
+//! the sender one queueing delay earlier.
 //!
 //! *Reacts to* all packets that depart over the link, to what has come through it, and to the ACKs of connections of
 //! which it has seen the handshake.
 //!
-//! *Differs from its paper:* of that its abstract could be read, and no more: marks by predicted occupancy for both
-//! kinds of flows, at millisecond time scales. Its laws for both kinds and its thresholds are its own; here they are
-//! those of RFC 9332, with a ramp from 5 to 10 ms, a choice: the grants of a cell come by the millisecond, and what
-//! HARQ repairs is 8 ms late. A connection with the echo of RFC 3168 is marked on its way.
+//! *Differs from its paper:* only the abstract could be read: marks by predicted occupancy for both kinds of flows, at
+//! millisecond time scales. The paper has its own laws and thresholds for both kinds; here they are those of RFC 9332,
+//! with a ramp from 5 to 10 ms, a choice: the grants of a cell come by the millisecond, and blocks that HARQ repairs
+//! are 8 ms late. A connection with the echo of RFC 3168 is marked on its way.
 //!
 //! *Validation:* predictions (TV-32.1, TV-32.2), marks and counters by hand (TV-32.6, TV-32.7); the law is that of
 //! the queue, with its vectors. At a cell, with HARQ and without, RTT and goodput of CUBIC, with ECN and without,
-//! within 15 % of those with DualPI2 in the cell; every mark made ahead is told once (`tests/base_station.rs`).
+//! within 15 % of those with DualPI2 in the cell; every mark made ahead is reported once (`tests/base_station.rs`).
 //!
-//! *Limitations:* the bearer is one queue: what carries ECT(1) waits behind what does not. Real connections
-//! (`emulate`) are marked on their way. An ACK tells of as many marks as it acknowledges segments. What HARQ repairs
-//! comes in bursts, which any law on delays marks: at a cell with repairs Prague leaves about half of the rate
-//! unused, with DualPI2 in the cell as here; without block errors it has 93 % of it on the scenario `l4s-on-5g`.
+//! *Limitations:* the bearer is one queue: packets with ECT(1) wait behind others. Real connections (`emulate`) are
+//! marked on their way. An ACK reports at most as many marks as it acknowledges segments. HARQ repairs arrive in
+//! bursts, which any law on delays marks: at a cell with repairs Prague leaves about half of the rate unused, with
+//! DualPI2 in the cell as here; without block errors it has 93 % of it on the scenario `l4s-on-5g`.
 //!
 //! *Cost:* 80 B for each packet that waits in the link, and 0.1 kB for each connection.
 //!

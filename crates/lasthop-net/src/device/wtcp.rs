@@ -1,22 +1,23 @@
-//! WTCP at the base station (Ratnam and Matta 1998): repairs data before the wireless link, and hides from the source
-//! how long that took.
+//! WTCP at the base station (Ratnam and Matta 1998): local retransmission over the wireless link, with its delay hidden
+//! from the source.
 //!
-//! *What it does.* It keeps each data segment until the mobile host has acknowledged it, sends again what a duplicate
-//! ACK or a timer of its own asks for, and withholds the duplicates. A segment that leaves later than it came gets a
-//! timestamp that is later by as much: the source's RTT does not grow by the repairs.
+//! *What it does.* It buffers each data segment until the mobile host has acknowledged it, retransmits at a duplicate
+//! ACK or a timer of its own, and withholds the duplicates. The timestamp of a segment is increased by the time that
+//! the segment spent here, so local retransmissions do not enter the source's RTT.
 //!
-//! *Reacts to* duplicate ACKs: the link is alive, so the first segment that is missing goes out again at once, at
-//! most once per local round trip. To a timeout: the link may be down, so the window towards the host falls to one
-//! segment until an ACK comes. To an ACK of new data: the window is the host's again. What the queue of the link
-//! has no room for it does not keep: the source must learn of it. To a change of the path that leads over another
-//! agent: with `handoff = "move"` that one takes over the connection, sends once what the host has not
-//! acknowledged, and takes no sample of it; with `"fresh"` everything is forgotten, what was not sent yet is lost,
-//! and the next one lets the connection alone; with `"ignore"` the old one continues over the old link, where
-//! packets are forwarded to the host or lost, as the change of the path says (`under_way`).
+//! *Reacts to* duplicate ACKs: the link is up, so the first missing segment is retransmitted at once, at most once per
+//! local round trip. To a timeout: the link may be down, so the window towards the host falls to one segment until an
+//! ACK arrives. To an ACK of new data: the window is the host's again. Segments for which the queue of the link has no
+//! room are not buffered, so that the source sees these losses. To a change of the path that leads over another agent:
+//! with
+//! `handoff = "move"` that one takes over the connection, sends once what the host has not acknowledged, and takes no
+//! sample of it; with `"fresh"` the state is discarded, unsent segments are lost, and the next agent does not serve the
+//! connection; with `"ignore"` the old one continues over the old link, where packets are forwarded to the host or
+//! lost, as the change of the path says (`under_way`).
 //!
-//! *Differs from its paper:* the paper's constants were not to be had. The timer is that of RFC 6298 with a least value
-//! of its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of
-//! it, and timestamps of a connection never run back (RFC 7323 section 5). An ACK whose ECN echo differs from the one
+//! *Differs from its paper:* the paper's constants were not available. The timer is that of RFC 6298 with a minimum of
+//! its own. The residence is rounded down to whole ticks of the source's clock, so that no timestamp runs ahead of it,
+//! and timestamps of a connection never run back (RFC 7323 section 5). An ACK whose ECN echo differs from the one
 //! before is never withheld.
 //!
 //! *Validation:* NV-5.4 and hand-made sequences below; whole runs, of a host that moves as well, in

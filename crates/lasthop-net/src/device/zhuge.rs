@@ -1,26 +1,25 @@
-//! Zhuge for TCP: an access point that tells senders of its queue at once, by the delay that it gives to ACKs.
+//! Zhuge for TCP: an access point that signals its queue to senders at once, by delaying ACKs.
 //!
 //! *What it does.* It predicts for every data packet that departs over the wireless link how long it will take: the
-//! bytes before it at the rate of late, the time for which the first of them has been waiting, and the mean time
-//! between two transmissions. By how much this is more than for the packet before is added to the delay of the next
-//! ACK of that connection on its way back. So the sender sees in its next RTT that a queue grows, and not only when
-//! the packets that waited in it are acknowledged. By how much it is less is kept for a while, and taken off what
-//! would be added later. ACKs stay in order.
+//! bytes before it at the recent rate, the time for which the first of them has been waiting, and the mean time between
+//! two transmissions. An increase over the previous packet is added to the delay of the next returning ACK of that
+//! connection. So the sender sees in its next RTT that the queue grows, and not only when the queued packets are
+//! acknowledged. A decrease is kept for a while, and subtracted from later increases. ACKs stay in order.
 //!
 //! *Reacts to* data of TCP that depart over the link, to what has come through it, and to pure ACKs that come back.
 //!
-//! *Differs from its paper:* each ACK gets the changes that were predicted since the last one, of no more than the
-//! window; the paper draws for each ACK one of the changes of the window, so that their distribution is right. The
-//! times of queue and transmission are exact, not counted in slots of a millisecond, and there is no least rate. An
-//! ACK is delayed by `limit` at most, as in the authors' simulation, which has 10 ms there and says that the least RTT
-//! was meant. The paper itself could not be read, but for its abstract: the rules are those of that simulation.
+//! *Differs from its paper:* each ACK is delayed by the changes predicted since the last one, within the window; the
+//! paper draws for each ACK one of the changes in the window, so that their distribution is right. The times of queue
+//! and transmission are exact, not counted in slots of a millisecond, and there is no minimum rate. An ACK is delayed
+//! by `limit` at most, as in the authors' simulation, which has 10 ms there and says that the minimum RTT was meant. Of
+//! the paper only the abstract could be read: the rules are those of that simulation.
 //!
 //! *Validation:* predictions and delays by hand (TV-32); the predicted wait of every packet against the one it had, at
 //! a link of a known rate; a drop of the rate with and without it (`tests/base_station.rs`).
 //!
-//! *Limitations:* the sender must judge by delay: one that waits for losses sees nothing of it. An RTT that has grown
-//! stays so until ACKs come further apart than they are delayed, so that Vegas sends too little for a while, and all
-//! the time with a large `limit`. Only for TCP; video over RTP gets no feedback here.
+//! *Limitations:* the sender must be delay-based: a loss-based one does not react to it. A grown RTT persists until the
+//! gaps between ACKs exceed their delay, so that Vegas sends too little for a while, and permanently with a large
+//! `limit`. Only for TCP; there is no RTP feedback for video here.
 //!
 //! *Cost:* 80 B for each packet that waits in the link, and 0.2 kB for each connection.
 //!

@@ -106,7 +106,7 @@ fn control(ladder: &[u64], gp: f64, most: f64) -> f64 {
 /// What came of a player, over the whole run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Viewing {
-    /// From the viewer's wish to the start of playing.
+    /// From the click to the start of playing.
     pub startup: Option<Span>,
     /// Times that playing stopped for want of video.
     pub stalls: u64,

@@ -13,7 +13,7 @@ pub const LONGEST: u64 = 1_000_000_000_000_000;
 /// The distribution of the lengths of transfers, in bytes of payload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Size {
-    /// All alike.
+    /// All transfers have the same length.
     Constant(u64),
     /// Exponential with this mean.
     Exponential {

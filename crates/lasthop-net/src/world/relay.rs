@@ -1,30 +1,30 @@
-//! Split connections: a proxy ends every TCP connection at its node and opens one of its own beyond (I-TCP; RFC 3135).
+//! Split connections: a proxy terminates every TCP connection at its node and opens another one to the far end (I-TCP;
+//! RFC 3135).
 //!
-//! *What it does.* Two flows share one stream of data, and each has its own TCP. The first flow ends at the proxy. What
-//! its receiver has in order is written into the sender of the second flow at that instant, and keeps its place in the
-//! buffer until the far end has acknowledged it: the window that the first sender sees is what is free. A FIN follows
-//! the last byte; a SYN is answered when the connection beyond is open (late), or at once. Each direction of data is
-//! split by itself, and several proxies in a row make as many connections more.
+//! *What it does.* Two flows share one stream of data, and each has its own TCP. The first flow ends at the proxy.
+//! In-order data at its receiver is written into the sender of the second flow at once, and occupies the buffer until
+//! the far end has acknowledged it; the first sender is advertised the free part as its window. A FIN follows the last
+//! byte; a SYN is answered when the connection beyond is open (late), or at once. Each direction of data is split
+//! separately, and several proxies in a row add one connection each.
 //!
 //! *Reacts to* nothing in particular: its two ends are TCP, with the senders that `to_wireless` and `to_wired` name.
 //! When a later path of a flow leads over another split, or a host goes to an access point with another one, the state
-//! moves there: what is held, at the rate of the backhaul, and a fixed time. Meanwhile nothing reaches it and none of
-//! its timers ring. With `handoff = "lose"` it stays behind: whatever reaches the new proxy is answered by a RST, and
-//! both ends hear that their connection is over. When one half is given up (`give_up` of its transport) or reset, the
-//! other is reset at once. With `zero_windows` the proxy closes the window of the wired half while the link of the
+//! moves there: the buffered data at the rate of the backhaul, plus a fixed time. During the move it receives nothing,
+//! and its timers do not expire. With `handoff = "lose"` the state stays behind: packets that reach the new proxy are
+//! answered by a RST, and both connections are reset. When one half is given up (`give_up` of its transport) or reset,
+//! the other is reset at once. With `zero_windows` the proxy closes the window of the wired half while the link of the
 //! wireless host fades or is down, as M-TCP does, and opens it when the link is back.
 //!
 //! *Differs from its paper:* the proxy's ends take no time for a packet, and what is in flight beyond it counts
-//! against its buffer. A connection that was reset is not opened again. M-TCP learns of a disconnection from
-//! missing ACKs and keeps the last byte unacknowledged, so as to have an ACK to close the window with; here the
-//! radio tells the proxy (`warning` of a handoff says how early), and a receiver may close its window by an ACK of
-//! its own.
+//! against its buffer. A connection that was reset is not opened again. M-TCP detects a disconnection by missing ACKs
+//! and keeps the last byte unacknowledged, so that an ACK is left to close the window with; here the radio notifies the
+//! proxy (how early is `warning` of a handoff), and a receiver may close its window by a separate ACK.
 //!
-//! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own law, nothing is lost or
+//! *Validation:* NV-5.5 and whole runs in `tests/split.rs`: each half follows its own controller, nothing is lost or
 //! reordered, the state moves or is lost, a half that ends takes the other with it, and a closed window stops the
 //! source.
 //!
-//! *Limitations:* the source may know data to be acknowledged that the sink never gets:
+//! *Limitations:* data may be acknowledged to the source that the sink never receives:
 //! `split_acked_not_delivered_bytes` counts them. Real-time metrics follow packets from end to end and cannot be
 //! measured through it. In traces and series the second half is a flow of its own, `FLOW@NODE`.
 //!

@@ -148,7 +148,7 @@ devices_count! {
         blocks: u64 = About::new("", "transport blocks").sum();
         /// resource blocks that they took
         resource_blocks: u64 = About::new("", "resource blocks").sum().shown("resource blocks");
-        /// times that the idle uplink of the user asked for room
+        /// scheduling requests of the idle uplink of the user
         requests: u64 = About::new("", "scheduling requests").sum();
         /// transmissions of blocks beyond their first
         harq_retransmissions: u64 = About::new("", "HARQ retransmissions").sum().shown("HARQ retransmissions");
@@ -203,9 +203,9 @@ devices_count! {
         /// segments that the WTCP agent kept
         kept: u64 = About::new("packets", "packets kept").sum();
         /// segments that the WTCP agent sent again for duplicate ACKs
-        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("WTCP: ACK");
+        repeats_by_duplicate: u64 = About::new("packets", "retransmitted for duplicate ACKs").sum().shown("WTCP: ACK");
         /// segments that the WTCP agent sent again because its timer ran out
-        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("WTCP: timer");
+        repeats_by_timer: u64 = About::new("packets", "retransmitted by timer").sum().shown("WTCP: timer");
         /// segments that the WTCP agent sent because a host had arrived
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
         /// duplicate ACKs that the WTCP agent withheld from senders
@@ -231,7 +231,7 @@ devices_count! {
         /// ACKs that the ACK filter suppressed because a newer one covers them
         withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("ACKs withheld");
         /// most packets that waited in the ACK filter at once, over the whole run
-        most_waiting: u64 = About::new("packets", "most packets waiting").sum();
+        most_waiting: u64 = About::new("packets", "maximum packets waiting").sum();
     }
 
     /// An access point that acknowledges TCP data itself, within the measured time; several count together.
@@ -245,13 +245,13 @@ devices_count! {
         /// ACKs of the station that FastACK withheld
         withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("FastACK: withheld");
         /// packets that FastACK sent again because the station lacked them although its MAC had them
-        repeats: u64 = About::new("packets", "packets repeated").lower().sum();
+        repeats: u64 = About::new("packets", "packets retransmitted").lower().sum();
         /// data that the sender sent although they were acknowledged, and that FastACK answered
         answered: u64 = About::new("packets", "data answered").sum();
         /// data that went on without being kept
         uncached: u64 = About::new("packets", "packets not kept").lower().sum();
         /// most packets kept at once, over the whole run
-        most_kept: u64 = About::new("packets", "most packets kept").sum();
+        most_kept: u64 = About::new("packets", "maximum packets kept").sum();
     }
 
     /// A base station that tells of its queue by the delay of ACKs, within the measured time; several count together.
@@ -273,7 +273,7 @@ devices_count! {
         /// packets that L4Span marked, ahead or on their way
         marked: u64 = About::new("packets", "packets marked").sum().shown("L4Span: marks");
         /// those of them of which ACKs tell before they have come through
-        told_ahead: u64 = About::new("packets", "marks told ahead").sum();
+        told_ahead: u64 = About::new("packets", "marks reported ahead").sum();
         /// packets that L4Span dropped
         dropped: u64 = About::new("packets", "packets dropped").lower().sum();
         /// packets that have crossed the link and of which L4Span had predicted how long they would wait
@@ -293,11 +293,11 @@ devices_count! {
         /// packets that were kept
         kept: u64 = About::new("packets", "packets kept").sum();
         /// packets sent again because a duplicate ACK asked for them
-        repeats_by_duplicate: u64 = About::new("packets", "repeated for duplicate ACKs").sum().shown("Snoop: ACK");
+        repeats_by_duplicate: u64 = About::new("packets", "retransmitted for duplicate ACKs").sum().shown("Snoop: ACK");
         /// packets sent again because SACK blocks left them out
-        repeats_by_hole: u64 = About::new("packets", "repeated for holes").sum();
+        repeats_by_hole: u64 = About::new("packets", "retransmitted for holes").sum();
         /// packets sent again because the local timer ran out
-        repeats_by_timer: u64 = About::new("packets", "repeated by timer").sum().shown("Snoop: timer");
+        repeats_by_timer: u64 = About::new("packets", "retransmitted by timer").sum().shown("Snoop: timer");
         /// packets sent because a host had arrived
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
         /// duplicate and late ACKs that were withheld from senders
@@ -313,6 +313,6 @@ devices_count! {
         /// connections that came with a cache
         moved: u64 = About::new("", "caches that moved").sum();
         /// most packets kept at once, over the whole run
-        most_kept: u64 = About::new("packets", "most packets kept").sum();
+        most_kept: u64 = About::new("packets", "maximum packets kept").sum();
     }
 }

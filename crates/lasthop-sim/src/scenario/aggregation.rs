@@ -60,17 +60,15 @@ pub(super) const MODES: &[Key] = &[
     Key::new(
         "packet_padding",
         Kind::Integer { min: 0, max: 16 },
-        "With 802.11ax: nominal padding in us that receivers ask for behind data: 0, 8 or 16. Default: 0.",
+        "With 802.11ax: nominal packet padding after data that receivers require, in us: 0, 8 or 16. Default: 0.",
     ),
     Key::new("aggregation", Kind::Table(&AGGREGATION), "From 802.11n on: how frames are aggregated."),
     Key::new(
         "queues",
         Kind::Choice(|| vec!["driver", "fair", "airtime"]),
         "From 802.11n on, where packets wait. driver: in one queue for all receivers, from which the driver sorts \
-        some. \
-         fair: in a queue for each receiver and category, FQ-CoDel with a target of 20 ms, as in mac80211. airtime: \
-         the \
-         same, and receivers share the air and not the number of aggregates. Default: driver.",
+         some. fair: in a queue for each receiver and category, FQ-CoDel with a target of 20 ms, as in mac80211. \
+         airtime: the same, but receivers share airtime instead of the number of aggregates. Default: driver.",
     ),
     Key::new(
         "edca",
@@ -85,8 +83,8 @@ pub(super) const MODES: &[Key] = &[
     Key::new(
         "dscp_map",
         Kind::Choice(|| vec!["linux", "rfc8325", "top-bits"]),
-        "From 802.11n on: how a code point becomes a user priority. linux: RFC 8325, and the three highest bits for \
-         code points that it does not mention. Default: linux.",
+        "From 802.11n on: mapping from DSCP to user priority. linux: RFC 8325, and the three highest bits for code \
+         points that it does not mention. Default: linux.",
     ),
 ];
 
@@ -94,21 +92,21 @@ const EDCA_NAMES: Kind = Kind::Choice(|| vec!["default", "2020"]);
 
 static LIMITS: Table = Table {
     title: "airtime limits",
-    doc: "Airtime queue limits: a station may have another packet in the driver while its own take less than low, or \
-          less than high as long as those of all take less than total. The packet that crosses a limit still goes.",
+    doc: "Airtime queue limits (AQL). A station may get another packet into the driver while its packets there take \
+          less than low, or less than high as long as the packets of all stations take less than total. The packet \
+          that crosses a limit is still accepted.",
     groups: &[&[
-        Key::new("low", TIMEOUT, "Of one station and category, whatever the others have.")
-            .default("\"5 ms\""),
-        Key::new("high", TIMEOUT, "Of one station and category, while the total is not reached.")
+        Key::new("low", TIMEOUT, "Limit of one station and category in all cases.").default("\"5 ms\""),
+        Key::new("high", TIMEOUT, "Limit of one station and category while the total is not reached.")
             .default("\"12 ms\""),
-        Key::new("total", TIMEOUT, "Of all stations and categories.").default("\"24 ms\""),
+        Key::new("total", TIMEOUT, "Limit of all stations and categories together.").default("\"24 ms\""),
     ]],
     partial: false,
 };
 
 static EDCA: Table = Table {
     title: "edca",
-    doc: "Parameters of access categories; those of a category that is left out are the default.",
+    doc: "EDCA parameters by access category. A category that is left out has its defaults.",
     groups: &[&[
         Key::new("background", Kind::Table(&ACCESS), "Of background."),
         Key::new("best_effort", Kind::Table(&ACCESS), "Of best effort."),
@@ -122,7 +120,7 @@ const WINDOW: Kind = Kind::Integer { min: 0, max: 32_767 };
 
 static ACCESS: Table = Table {
     title: "access category",
-    doc: "By which parameters it takes its turns. What is left out is the default of its category.",
+    doc: "EDCA parameters of one access category. A key that is left out has the default of the category.",
     groups: &[&[
         Key::new(
             "aifsn",
@@ -142,9 +140,8 @@ static ACCESS: Table = Table {
 
 static AGGREGATION: Table = Table {
     title: "aggregation",
-    doc: "A-MPDUs, A-MSDUs and BlockAcks, from 802.11n on. An aggregate takes what waits for one station, as far as \
-    all \
-          limits allow.",
+    doc: "A-MPDUs, A-MSDUs and BlockAcks, from 802.11n on. An aggregate holds packets queued for one station, as many \
+          as all limits allow.",
     groups: &[&[
         Key::new(
             "ampdu",
@@ -166,7 +163,7 @@ static AGGREGATION: Table = Table {
         Key::new(
             "window",
             Kind::Integer { min: 1, max: 256 },
-            "Sequence numbers of a BlockAck agreement. Default: 64; with 802.11ax 256.",
+            "Size of the BlockAck window in MPDUs. Default: 64; with 802.11ax 256.",
         ),
         Key::new(
             "tries",
@@ -176,31 +173,32 @@ static AGGREGATION: Table = Table {
         Key::new(
             "after_lost_block_ack",
             Kind::Choice(|| vec!["retry", "request"]),
-            "When no BlockAck comes: all MPDUs again, or first a BlockAckReq. Default: retry; profile ns3: request.",
+            "Reaction to a missing BlockAck: retransmit all MPDUs, or send a BlockAckReq first. Default: retry; \
+             profile ns3: request.",
         ),
         Key::new(
             "cf_end",
             Kind::Switch,
-            "A transmission opportunity reserves the air up to its limit, and a CF-End gives back the rest, if it has \
-             room there. Default: false; profile ns3: true.",
+            "Reserve the medium up to the limit of each TXOP, and release the rest by a CF-End if that fits. Default: \
+             false; profile ns3: true.",
         ),
         Key::new(
             "reorder_timeout",
             TIMEOUT,
-            "A packet goes up this long after it has arrived although earlier ones are missing; 0 s: it waits on. \
+            "How long a received packet waits for missing earlier ones before it is delivered; 0 s: without limit. \
              Default: 100 ms; profile ns3: 0 s.",
         ),
         Key::new(
             "driver",
             Kind::Integer { min: 1, max: 100_000 },
-            "Maximum number of packets that the driver takes of each category before they can be sent. Default: with \
-             queues = driver twice the window; else packets leave their queue when they are sent.",
+            "Maximum number of packets of each category that the driver holds before they can be sent. Default: with \
+             queues = driver twice the window; otherwise packets leave their queue only when they are sent.",
         ),
         Key::new(
             "airtime_limits",
             Kind::OrTable(&Kind::Switch, &LIMITS),
-            "With queues = fair or airtime and driver: bound the air that packets in the driver will take, by \
-             estimate, as mac80211 does. Default: true.",
+            "Bound the estimated airtime of packets in the driver (AQL), as mac80211 does. With queues = fair or \
+             airtime, and driver. Default: true.",
         ),
     ]],
     partial: false,
@@ -339,7 +337,7 @@ pub(super) const STATION: &[Key] = &[
     Key::new(
         "mcs",
         Kind::Integer { min: 0, max: 11 },
-        "From 802.11n on: MCS of data to and from it, whatever rate_control says. Default: as in the cell, and the \
+        "From 802.11n on: MCS of data to and from it, regardless of rate_control. Default: as in the cell, and the \
          highest there is if another key of it differs.",
     ),
     Key::new(

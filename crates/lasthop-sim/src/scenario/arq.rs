@@ -29,8 +29,8 @@ keys! {
         window: u32 = Kind::Integer { min: 1, max: 1024 }, default("16");
         /// Maximum number of transmissions of a frame.
         attempts: u32 = Kind::Integer { min: 1, max: 1000 }, default("4");
-        /// From the start of a transmission to the next attempt. Default: twice the propagation delay, the transmission
-        /// of the frame and of its acknowledgement, and 1 ms.
+        /// Time from the start of a transmission to the next attempt. Default: twice the propagation delay, plus the
+        /// transmission times of the frame and its acknowledgement, plus 1 ms.
         timeout: Option<Span> = SOME_TIME;
         /// Whether frames above a gap wait until it is filled or given up, or are delivered at once.
         order: &'static str = Kind::Choice(|| vec!["in-order", "out-of-order"]), default("\"in-order\"");
@@ -38,26 +38,27 @@ keys! {
         ack_size: u32 = Kind::Size { min: 1, max: LARGEST_PACKET }, default("\"14 B\"");
         /// Probability that a link acknowledgement is lost.
         ack_error_rate: f64 = Kind::Probability, default("0");
-        /// Which senders learn of acknowledgements, retries and losses if they can use them: local, those at the near
-        /// end of the link; proxy, all, after the unloaded delay of the reverse path.
+        /// Which senders receive reports of acknowledgements, retries and losses, if they use them. local: those at the
+        /// near end of the link. proxy: all, after the unloaded delay of the reverse path.
         report: Report = REPORT, default("\"local\"");
         /// What the sending MAC reports as a discarded frame: each failed attempt, or a frame given up.
         discards: DiscardUnit = DISCARDS, default("\"attempts\"");
         /// After a failed attempt, send a notice of 56 B to the sender if it understands EBSN.
         ebsn: Checked<'n> = Kind::OrTable(&Kind::Switch, &EBSN), default("false");
-        /// Send parity in place of repetitions, and let the far end keep what has come (type-II hybrid ARQ).
+        /// Type-II hybrid ARQ: retransmissions carry parity, and the receiver keeps all pieces that have arrived.
         hybrid: Checked<'n> = Kind::OrTable(&Kind::Switch, &HYBRID), default("false");
     }
 }
 
 table! {
-    /// Type-II hybrid ARQ: a frame goes in pieces, each of which the error model judges on its own, with its own size
-    /// and time; as many pieces as the frame has, whichever they are, rebuild it.
+    /// Type-II hybrid ARQ: a frame is sent in pieces, which the error model loses one by one, each by its own size and
+    /// time. Any set of pieces of that number rebuilds the frame.
     static HYBRID = "hybrid of a link";
     struct HybridKeys {
         /// Pieces of a frame.
         pieces: u32 = Kind::Integer { min: 2, max: 128 }, default("8");
-        /// Pieces of parity in each transmission beyond the first; with as many as the frame has it takes as long.
+        /// Pieces of parity in each retransmission; with as many as the frame has, it takes as long as the first
+        /// transmission.
         parity: u32 = Kind::Integer { min: 1, max: 128 }, default("2");
     }
 }
@@ -66,7 +67,7 @@ table! {
     /// Explicit bad state notification.
     static EBSN = "ebsn of a link";
     struct EbsnKeys {
-        /// Least time between two notices to the same sender. Default: the timeout of the link.
+        /// Minimum time between two notices to the same sender. Default: the timeout of the link.
         gap: Option<Span> = ANY_TIME;
     }
 }

@@ -25,30 +25,29 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 const MOST_IDLE: f64 = 1000.0;
 
 table! {
-    /// Starting times: drawn for each flow, or one after another.
+    /// Start times: drawn for each flow, or arrivals one after another.
     pub(super) static START = "start";
     pub(super) struct StartKeys {
         /// Earliest and latest time, for each flow on its own.
         uniform: Option<Vec<Span>> = Kind::List(&ANY_TIME);
         /// Flows of this table arrive one after another: as a Poisson process, after equal gaps, as a Poisson process
-        /// that is on and off in turn, or at the times of a file. Without count as many do as arrive on average until
-        /// the end (or stop); with it a flow that would arrive later takes no part.
+        /// that is on and off in turn, or at the times of a file. Without count, as many flows as arrive on average
+        /// until the end (or stop); with it, flows that would arrive later are left out.
         arrivals: Option<&'static str> = Kind::Choice(|| vec!["poisson", "periodic", "on-off", "listed"]);
-        /// Of listed arrivals, the file, relative to the scenario file: seconds from `from` on that do not fall, and if
-        /// you like a length in bytes, by line; with lengths each flow is a transfer of one, and traffic is left out. #
-        /// begins a comment; the first line may be a heading.
+        /// File of listed arrivals, relative to the scenario file. Each line has a time in seconds after `from`, in
+        /// ascending order, and optionally a length in bytes; with lengths each flow is a transfer of that length, and
+        /// traffic is left out. # begins a comment; the first line may be a heading.
         file: Option<String> = Kind::File;
         /// Mean time between two arrivals.
         every: Option<Span> = SOME_TIME;
-        /// In place of every: as often as fills this share of the slowest link on their path, headers of full packets
-        /// included.
+        /// In place of every: arrivals at the rate that fills this share of the slowest link on their path, headers of
+        /// full packets included.
         load: Option<f64> = Kind::Number { min: 1e-6, max: 1000.0 };
         /// Flows arrive from this time on.
         from: Span = ANY_TIME, default("\"0 s\"");
-        /// With on-off: mean of the exponential times in which flows arrive. They then come more often than one in
-        /// every.
+        /// With on-off: mean of the exponential times with arrivals, which then follow each other faster than every.
         on: Option<Span> = SOME_TIME, or("add on = \"2 s\" and off = \"8 s\"");
-        /// Mean of the exponential times between them.
+        /// With on-off: mean of the exponential times without arrivals.
         off: Option<Span> = SOME_TIME, or("add on = \"2 s\" and off = \"8 s\"");
     }
 }
@@ -258,7 +257,7 @@ fn arriving(
             return Err(start.error(
                 "arrivals",
                 message,
-                &format!("{most} are the most: write count{remedy}"),
+                &format!("at most {most} are allowed: write count{remedy}"),
             ));
         }
         None => fitting.max(1.0) as u64,

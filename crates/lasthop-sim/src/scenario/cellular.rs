@@ -33,8 +33,8 @@ const A_JOURNEY: Kind = Kind::Table(&HANDOVERS);
 
 pub(super) static CELLULAR: Table = Table {
     title: "cellular cell",
-    doc: "A base station and its users, served TTI by TTI. Each user has a link, called by the two nodes, that leads \
-          forward from the base station.",
+    doc: "A base station and its users, served TTI by TTI. Each user has a link, named after the two nodes, whose \
+          forward direction is the downlink.",
     groups: &[&[
         Key::new("name", Kind::Text, "Name of the cell. Default: cellular and its number."),
         Key::new("base", Kind::Text, "The node that is the base station.")
@@ -56,7 +56,7 @@ pub(super) static CELLULAR: Table = Table {
         Key::new(
             "symbols",
             Kind::Integer { min: 1, max: 168 },
-            "Symbols of a resource block in a TTI that carry data: of 168, what reference signals and control leave.",
+            "Symbols of a resource block that carry data in a TTI: what reference and control signals leave of 168.",
         )
         .default("120"),
         Key::new("layers", Kind::Integer { min: 1, max: 8 }, "Number of spatial layers, all of the same rate.")
@@ -64,8 +64,8 @@ pub(super) static CELLULAR: Table = Table {
         Key::new(
             "scheduler",
             Kind::Choice(|| vec!["proportional-fair", "round-robin", "max-ci"]),
-            "Who is served first in a TTI; the others get the resource blocks that are left. proportional-fair: the \
-             greatest ratio of rate to average; max-ci: the best CQI, in turn among equals.",
+            "Which user is served first in a TTI; the others get the resource blocks that are left. \
+             proportional-fair: the greatest ratio of rate to average; max-ci: the best CQI, in turn among equals.",
         )
         .default("\"proportional-fair\""),
         Key::new(
@@ -84,10 +84,10 @@ pub(super) static CELLULAR: Table = Table {
         Key::new(
             "request_interval",
             ANY_TIME,
-            "A user whose uplink was idle may ask for room this often; 0 if it need not ask.",
+            "Interval of the scheduling requests of a user whose uplink was idle; 0: none is needed.",
         )
         .default("\"10 ms\""),
-        Key::new("grant_delay", ANY_TIME, "Time from such a request to the TTI that is granted.").default("\"4 ms\""),
+        Key::new("grant_delay", ANY_TIME, "Time from a scheduling request to the granted TTI.").default("\"4 ms\""),
         Key::new(
             "delay",
             ANY_TIME,
@@ -97,9 +97,9 @@ pub(super) static CELLULAR: Table = Table {
         Key::new(
             "block_errors",
             Kind::List(&Kind::Probability),
-            "Of each transmission of a transport block, the first included, the probability that it fails although the \
-             channel is as good as was reported. A block is sent no more often than these; [0] means once, and that \
-             only a channel worse than its report loses it.",
+            "Probability that each transmission of a transport block, the first included, fails although the channel \
+             is as good as reported. The length of the list is the maximum number of transmissions; with [0] a block \
+             is sent once and fails only if the channel is worse than reported.",
         )
         .default("[0.1, 0.1, 0.1, 0.1]"),
         Key::new(
@@ -108,7 +108,8 @@ pub(super) static CELLULAR: Table = Table {
             "Time from one transmission of a block to the next, rounded up to TTIs.",
         )
         .default("\"8 ms\""),
-        Key::new("rlc", Kind::Tagged(&RLC), "What is done about blocks that were not repaired.")
+        Key::new("rlc", Kind::Tagged(&RLC), "RLC mode: what happens to data in transport blocks that HARQ did not \
+                                             repair.")
             .default("\"acknowledged\""),
         Key::new(
             "block_header",
@@ -122,7 +123,7 @@ pub(super) static CELLULAR: Table = Table {
             "Headers with each packet: PDCP 2 B, length in RLC 2 B.",
         )
         .default("\"4 B\""),
-        Key::new("drx", Kind::Table(&DRX), "How the users sleep while nothing is sent. Default: they listen always."),
+        Key::new("drx", Kind::Table(&DRX), "Discontinuous reception of the users. Default: they always listen."),
         Key::new("queue", Kind::Tagged(&QUEUE), "Room for packets of each user and direction.")
             .default("{ kind = \"drop-tail\", limit = \"1 MB\" }"),
         Key::new("mtu", Kind::Size { min: 68, max: LARGEST_PACKET }, "Largest IP packet.").default("\"1500 B\""),
@@ -137,16 +138,16 @@ pub(super) static CELLULAR: Table = Table {
 };
 
 table! {
-    /// Discontinuous reception: a user that sleeps gets nothing new before its next on-duration. What it sends itself
-    /// wakes it at once.
+    /// Discontinuous reception (DRX): a sleeping user receives nothing new before its next on-duration. Its own
+    /// transmissions wake it at once.
     static DRX = "DRX";
     struct DrxKeys {
-        /// From the start of one on-duration to the next, rounded up to TTIs. Those of the users are spread evenly
-        /// over it.
+        /// Time from the start of one on-duration to the next, rounded up to TTIs. The on-durations of the users are
+        /// spread evenly over the cycle.
         cycle: Span = A_CYCLE, required_or("add cycle = \"160 ms\"");
         /// How long a user listens at the start of each cycle, rounded up to TTIs; shorter than the cycle.
         on: Span = A_CYCLE, default("\"10 ms\"");
-        /// How long it listens on after a TTI with something new for it or from it, rounded up to TTIs.
+        /// How long the user keeps listening after a TTI with new data in either direction, rounded up to TTIs.
         inactivity: Span = ANY_TIME, default("\"100 ms\"");
     }
 }
@@ -156,7 +157,7 @@ const A_CYCLE: Kind = Kind::Duration { min: Span::from_nanos(1), max: Span::from
 
 static RLC: Tagged = Tagged {
     title: "RLC",
-    doc: "What is done about transport blocks that were not repaired.",
+    doc: "RLC mode: what happens to data in transport blocks that HARQ did not repair.",
     variants: &[
         Variant { name: "acknowledged", table: &ACKNOWLEDGED, bare: true },
         Variant { name: "unacknowledged", table: &UNACKNOWLEDGED, bare: true },
@@ -172,23 +173,24 @@ const REORDERING: Key = Key::new(
 
 static UNACKNOWLEDGED: Table = Table {
     title: "RLC without acknowledgements",
-    doc: "UM: what is missing is given up, and packets with a part in it are lost.",
+    doc: "UM (unacknowledged mode): missing PDUs are given up, and every packet with a part in one is lost.",
     groups: &[&[REORDERING]],
     partial: false,
 };
 
 static ACKNOWLEDGED: Table = Table {
     title: "RLC with acknowledgements",
-    doc: "AM: what is missing is sent again, and what follows waits for it.",
+    doc: "AM (acknowledged mode): missing PDUs are retransmitted, and later data waits for them.",
     groups: &[&[
         REORDERING,
         Key::new("status_prohibit", ANY_TIME, "t-StatusProhibit: shortest time between two STATUS \
             PDUs.").default("\"40 ms\""),
-        Key::new("poll_retransmit", SOME_TIME, "t-PollRetransmit: how long a poll waits for its STATUS.")
+        Key::new("poll_retransmit", SOME_TIME, "t-PollRetransmit: how long the sender waits for the STATUS PDU after \
+                                                a poll.")
             .default("\"80 ms\""),
-        Key::new("poll_pdus", Kind::Integer { min: 1, max: 65_536 }, "pollPDU: PDUs from poll to poll.")
+        Key::new("poll_pdus", Kind::Integer { min: 1, max: 65_536 }, "pollPDU: PDUs between two polls.")
             .default("64"),
-        Key::new("poll_bytes", Kind::Size { min: 1, max: 1_000_000_000 }, "pollByte: bytes from poll to poll.")
+        Key::new("poll_bytes", Kind::Size { min: 1, max: 1_000_000_000 }, "pollByte: bytes between two polls.")
             .default("\"125 kB\""),
         Key::new(
             "max_retransmissions",
@@ -211,11 +213,15 @@ static USER: Table = Table {
         Key::new(
             "cqi",
             Kind::OrTable(&A_CQI, &CQI_TABLE),
-            "Its channel quality downwards, 0 (out of range) to 15, or a table of it over time.",
+            "CQI of the downlink, 0 (out of range) to 15, or a table of it over time.",
         )
         .required_or("add cqi = 10"),
-        Key::new("cqi_up", Kind::OrTable(&A_CQI, &CQI_TABLE), "The same upwards. Default: as downwards."),
-        Key::new("handovers", A_JOURNEY, "When it goes to another cell. Default: never."),
+        Key::new(
+            "cqi_up",
+            Kind::OrTable(&A_CQI, &CQI_TABLE),
+            "CQI of the uplink. Default: that of the downlink.",
+        ),
+        Key::new("handovers", A_JOURNEY, "Handovers to another cell. Default: none."),
     ]],
     partial: false,
 };
@@ -244,22 +250,22 @@ static CQI_TABLE: Table = Table {
 
 static HANDOVERS: Table = Table {
     title: "handovers",
-    doc: "When a user goes to another cell, which is like the one it leaves and has the same users, and what becomes \
-          of its packets.",
+    doc: "Handovers of a user, and what happens to its packets. The new cell is like the old one and has the same \
+          users.",
     groups: &[&[
-        Key::new("at", Kind::List(&A_MOMENT), "When each begins, in order of time."),
-        Key::new("every", SOME_TIME, "In place of at: the time between two of them, and before the first."),
+        Key::new("at", Kind::List(&A_MOMENT), "Start times of the handovers, in order."),
+        Key::new("every", SOME_TIME, "In place of at: the time between two handovers, and before the first."),
         Key::new(
             "interruption",
             ANY_TIME,
-            "How long the user neither hears nor sends anything. TS 36.133 allows 50 ms to a cell that is known: up to \
-             30 ms for an opportunity of random access, and 20 ms.",
+            "How long the user neither receives nor transmits. TS 36.133 allows 50 ms to a known cell: up to 30 ms \
+             for a random access occasion, and 20 ms.",
         )
         .default("\"50 ms\""),
         Key::new(
             "forwarding",
             Kind::Switch,
-            "Whether the old cell hands on to the new one what waits for the user and what RLC could not deliver; \
+            "Whether the old cell forwards to the new one what is queued for the user and what RLC has not delivered; \
              otherwise that is lost.",
         )
         .default("true"),
@@ -269,7 +275,7 @@ static HANDOVERS: Table = Table {
 
 static CHANGE: Table = Table {
     title: "change of CQI",
-    doc: "From when on a user has another CQI.",
+    doc: "A CQI and the time from which it holds.",
     groups: &[&[
         Key::new("at", SOME_TIME, "From when on.").required(),
         Key::new("cqi", CQI, "The new one.").required(),
@@ -427,7 +433,7 @@ fn handovers(table: &Reader<'_>, reader: &mut LinkReader<'_, '_>) -> Result<Hand
             return Err(table.error("every", message, "leave out one of them"));
         }
         (None, None) => {
-            let message = "no time of a handover and no interval".to_owned();
+            let message = "handovers without a time and without an interval".to_owned();
             return Err(table.error("at", message, "add every = \"30 s\""));
         }
         (Some(listed), None) => times(table, &listed)?,

@@ -48,8 +48,8 @@ pub(super) fn of(
         _ => false,
     };
     if is_listed || !arrivals::arrive(keys) {
-        let message = "results by class are for flows that arrive one after another, at times that are drawn"
-            .to_owned();
+        let message =
+            "results by class are for flows that arrive one after another, at random times".to_owned();
         let remedy = "write start = { arrivals = \"poisson\", every = \"50 ms\" }, or leave results out";
         return Err(table.error("results", message, remedy));
     }
@@ -66,7 +66,7 @@ pub(super) fn of(
 fn told_alone(flow: &FlowPlan) -> Option<&'static str> {
     let offered = flow.traffic.offered();
     if offered.codec().is_some() || offered.encoder().is_some() || flow.exchange.is_some() {
-        return Some("calls, pages and video are told of each flow");
+        return Some("calls, pages and video have results for each flow");
     }
     if flow.realtime.is_some() {
         return Some("real-time metrics are measured of each flow");
@@ -78,7 +78,7 @@ fn told_alone(flow: &FlowPlan) -> Option<&'static str> {
         Transport::Outside(_) => Some("a stack of others carries each flow by itself"),
         Transport::Tcp(config) if config.kernel().is_some() => Some("the kernel carries each flow by itself"),
         Transport::Tcp(config) if config.needs().signals || !config.mobility.is_plain() => {
-            Some("the sender hears of links, which know it by its number")
+            Some("the sender uses signals of links, which refer to single flows")
         }
         _ => None,
     }
@@ -94,7 +94,7 @@ fn known_longer(network: &Network, history: Option<&HistoryPlan>) -> Option<&'st
     }
     let mut sides = network.links.iter().flat_map(|link| [&link.forward, &link.reverse]);
     let helps = sides.any(|side| side.arq.is_some() || side.split.is_some() || !side.middleboxes.is_empty());
-    helps.then_some("helpers on links know each flow")
+    helps.then_some("helpers on links keep state for each flow")
 }
 
 /// Refuses classes where something knows their flows one by one.

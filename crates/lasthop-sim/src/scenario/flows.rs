@@ -32,13 +32,13 @@ table! {
     /// One flow, or `count` equal ones.
     pub(super) static FLOW = "flow";
     pub(super) struct Keys<'n> {
-        /// Name in results. Several flows get their number in the file behind it; flows that arrive one after another,
-        /// their number among those of this name.
+        /// Name in results. If the table stands for several flows, a number is appended: the number of the flow in the
+        /// file or, for flows that arrive one after another, among those of this name.
         name: String = Kind::Text, default("\"flow\"");
-        /// Number of such flows. Default: 1, or with arrivals as many as there is time for.
+        /// Number of such flows. Default: 1; with arrivals, as many as there is time for.
         count: Option<u64> = Kind::Integer { min: 1, max: MOST_OF_CLASS }, fixed();
-        /// Of a dumbbell, wlan or two cells: how many pairs (stations) these flows take in turn. Default: one for each
-        /// flow, with arrivals one for all.
+        /// In a dumbbell, wlan or two cells: number of pairs (stations) that these flows use in turn. Default: one for
+        /// each flow; with arrivals, one for all.
         hosts: Option<u64> = Kind::Integer { min: 1, max: MOST_FLOWS }, fixed();
         /// The sending node. A dumbbell gives each flow the next free pair, a wlan the next free station, two cells the
         /// next free pair of stations.
@@ -48,29 +48,28 @@ table! {
         /// In a dumbbell: from source to sink, or back; in a wlan from a station to the server, or back. Default:
         /// forward.
         direction: Option<&'static str> = Kind::Choice(|| vec!["forward", "reverse"]);
-        /// In a dumbbell: propagation delay of the access links of these flows' sources, both ways, so that round trips
-        /// differ. Default: that of the topology.
+        /// In a dumbbell: propagation delay of the source access links of these flows, in both directions, to give
+        /// flows different RTTs. Default: that of the topology.
         delay: Option<Span> = ANY_TIME;
         /// The transport.
         transport: Checked<'n> = Kind::Transport, required();
         /// What the application offers.
         traffic: (&'static str, Reader<'n>) = Kind::Tagged(&traffic::TRAFFIC), default("\"ftp\"");
-        /// Rate at which the receiving application reads, from a buffer of receiver_window; TCP. What waits there
-        /// closes the window, and counts as delivered. Default: it reads at once.
+        /// TCP: rate at which the receiving application reads from its buffer of receiver_window. Unread data closes
+        /// the window and counts as delivered. Default: it reads at once.
         reader: Option<Rate> = Kind::Rate;
         /// When the application starts.
         start: Checked<'n> = Kind::OrTable(&ANY_TIME, &START), default("{ uniform = [\"0 s\", \"1 s\"] }");
         /// When the application stops. Default: with the run.
         stop: Option<Span> = SOME_TIME;
-        /// Of flows that arrive one after another at times that are drawn: a row for each in the results, or one for
-        /// all of them, with sums of what counts and means of the rest. By class a flow leaves nothing but its length
-        /// and its completion time, there may be 10,000,000 of them instead of 100,000, and nothing else tells of them
-        /// one by one (series, traces).
+        /// For flows that arrive at random times: one row in the results for each flow, or one for the class, with sums
+        /// of counters and means of other columns. By class, only the length and the completion time of a flow are
+        /// kept, up to 10,000,000 flows are allowed instead of 100,000, and series and traces do not show single flows.
         results: &'static str = Kind::Choice(|| vec!["flow", "class"]), default("\"flow\"");
         /// Differentiated services code point of its packets, both ways: the access category in cells of 802.11n and
         /// later follows from it. 46 is EF (voice), 34 AF41 (conferencing), 8 CS1 (background).
         dscp: u8 = Kind::Integer { min: 0, max: 63 }, default("0");
-        /// Paths that replace the shortest one while the run goes on, in the order of time. Default: none.
+        /// Paths that replace the shortest one during the run, in order of time. Default: none.
         reroute: Option<Vec<Reader<'n>>> = Kind::List(&A_REROUTE);
     }
 }
@@ -473,7 +472,7 @@ fn ends((table, keys): Table<'_, '_>, network: &Network, numbers: &BTreeMap<&str
     let named = keys.source.is_some() || keys.sink.is_some();
     if network.pairs.is_none() && direction.is_some() {
         let message = "direction is for dumbbells".to_owned();
-        return Err(table.error("direction", message, "in a graph, source and sink say it all"));
+        return Err(table.error("direction", message, "in a graph, source and sink give the direction"));
     }
     if !named && network.pairs.is_some() {
         return Ok(Ends::NextPair { reverse: direction == Some("reverse") });
@@ -577,7 +576,7 @@ fn check_frames(table: &Reader<'_>, packing: Packing, largest: u64, frames: f64)
     if packets > MOST_PACKETS {
         let message =
             format!("the largest frame would be {packets} packets of {} B at once", packing.payload);
-        let remedy = format!("lower rate: {MOST_PACKETS} packets are the most");
+        let remedy = format!("lower rate: at most {MOST_PACKETS} packets are allowed");
         return Err(table.error("traffic", message, &remedy));
     }
     if frames > MOST_FRAMES as f64 {

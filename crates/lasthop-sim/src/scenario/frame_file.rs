@@ -123,7 +123,7 @@ fn frame_of<'t>(
         return Err(Wrong::at(
             field,
             format!("a frame of {bytes} B"),
-            format!("{LARGEST_FRAME} B are the most"),
+            format!("at most {LARGEST_FRAME} B are allowed"),
         ));
     }
     Ok((bytes as u32, kind))

@@ -239,7 +239,7 @@ pub(super) fn read_file(path: &Path) -> std::result::Result<String, (String, Str
     if metadata.len() > LONGEST_FILE {
         return refuse(
             &format!("it is too large, {} bytes", metadata.len()),
-            &format!("{LONGEST_FILE} bytes are the most"),
+            &format!("at most {LONGEST_FILE} bytes are allowed"),
         );
     }
     // Room for all of it at once; a byte more, so that reading sees the end without more room.

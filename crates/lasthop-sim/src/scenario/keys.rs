@@ -320,20 +320,20 @@ pub(super) static ROOT: Table = Table {
             "Name shown in results. Default: the name of the file without its ending.",
         ),
         Key::new("duration", SOME_TIME, "Simulated length of the run.").required().fixed(),
-        Key::new("warmup", ANY_TIME, "Measurements start here; what happens before does not count.")
+        Key::new("warmup", ANY_TIME, "Time at which measurements start; nothing before it counts.")
             .default("\"0 s\"")
             .fixed(),
         Key::new(
             "processing_time",
             ANY_TIME,
-            "The host of a sender keeps each packet for a random time of less than this; packets stay in order. About \
-             one transmission time of the bottleneck keeps flows from falling into step (Floyd & Jacobson 1992). In \
-             the profile ns2 as ns-2's overhead_: what an ACK allows waits once and leaves together, repairs leave at \
-             once.",
+            "Upper bound of the random processing delay of each packet at the sending host; packets stay in order. \
+             About one transmission time of the bottleneck avoids phase effects (Floyd & Jacobson 1992). In the \
+             profile ns2 it is ns-2's overhead_: the packets that one ACK allows wait once and leave together; \
+             retransmissions leave at once.",
         )
         .default("\"0 s\""),
         Key::new("seed", Kind::Integer { min: 0, max: u64::MAX }, "Seed of all random streams.").default("1").fixed(),
-        Key::new("limits", Kind::Table(&LIMITS), "When a run is given up.").default("{}"),
+        Key::new("limits", Kind::Table(&LIMITS), "Limits at which a run is aborted.").default("{}"),
         Key::new("measure", Kind::Table(&MEASURE), "How results are kept.").default("{}"),
         Key::new("topology", Kind::Tagged(&TOPOLOGY), "Nodes and links.")
             .required_or("add a table [topology] with kind = \"dumbbell\", \"graph\", \"wlan\" or \
@@ -346,17 +346,17 @@ pub(super) static ROOT: Table = Table {
         Key::new(
             "history",
             Kind::Table(&HISTORY),
-            "The history of paths: windows of earlier connections, from which senders may start.",
+            "Path history: congestion windows of earlier connections, from which senders may start.",
         ),
         Key::new(
             "helpers",
             Kind::AnyList(&A_HELPER),
-            "Helpers in the network, each a name or a table: switched on at the base station, or where `at` says. \
-             `lasthop helpers` lists them. Default: none.",
+            "Helpers in the network (PEPs), each a name or a table. A helper stands at the base station, or at the \
+             links that `at` names. `lasthop helpers` lists them. Default: none.",
         ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),
         Key::new("udp", Kind::Table(&UDP), "Settings of all UDP flows.").default("{}"),
-        Key::new("flows", Kind::List(&Kind::Table(&flows::FLOW)), "The flows; each table may stand for many.")
+        Key::new("flows", Kind::List(&Kind::Table(&flows::FLOW)), "The flows. One table can stand for several.")
             .required_or("add a table [[flows]] with transport = \"reno\""),
     ]],
     partial: false,
@@ -364,7 +364,7 @@ pub(super) static ROOT: Table = Table {
 
 static HISTORY: Table = Table {
     title: "history",
-    doc: "The history of paths: with this table a run keeps one, by sink, hour, day, week and month.",
+    doc: "Path history: with this table a run keeps one, by sink, hour, day, week and month.",
     groups: &[&[
         Key::new(
             "clock",
@@ -384,7 +384,7 @@ static HISTORY: Table = Table {
 
 static LIMITS: Table = Table {
     title: "limits",
-    doc: "A run that passes a limit ends with an error that names it.",
+    doc: "A run that exceeds a limit ends with an error that names it.",
     groups: &[&[
         Key::new(
             "events",

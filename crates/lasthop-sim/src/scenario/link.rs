@@ -32,7 +32,7 @@ const DIRECTION: &[Key] = &[
     Key::new(
         "trace",
         Kind::Tagged(&TRACE),
-        "A recording of what the link does over time, in place of rate, and of delay and error if it has them.",
+        "A recording of the link over time. It replaces rate, and delay and error if it contains them.",
     ),
     Key::new(
         "rate_changes",
@@ -97,7 +97,7 @@ pub(super) static GRAPH_LINK: Table = Table {
 };
 
 table! {
-    /// From when on the link has another rate.
+    /// A rate and the time from which it holds.
     static RATE_CHANGE = "rate change";
     struct RateChange {
         /// From when on.
@@ -224,7 +224,7 @@ impl LinkReader<'_, '_> {
             return Err(table.error("arq", message, "write policy = \"drop-air\" in handoff"));
         }
         if arq.is_none() && error_position == ErrorPosition::AfterArq {
-            let message = "errors behind the retransmissions of a link that makes none".to_owned();
+            let message = "errors after the retransmissions of a link that makes none".to_owned();
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
         }

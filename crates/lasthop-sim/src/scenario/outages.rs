@@ -17,7 +17,7 @@ choice! {
 }
 
 table! {
-    /// Times at which a link is down: `count` of them, or a list of starting times.
+    /// Outages of a link: `count` of them, or a list of start times.
     pub(super) static HANDOFF = "handoff";
     struct Keys<'n> {
         /// Number of outages in the run.
@@ -31,12 +31,13 @@ table! {
         /// What happens to packets during an outage: drop-air loses what is transmitted meanwhile, drop also empties
         /// the queue, hold keeps packets until the link returns.
         policy: OutagePolicy = POLICY, default("\"drop-air\"");
-        /// How long before an outage the hosts at both ends foresee it. Default: they do not. They always learn when it
-        /// ends.
+        /// How long before an outage the hosts at both ends are warned. Default: no warning. They are always notified
+        /// of its end.
         warning: Option<Span> = ANY_TIME;
-        /// Probability that an outage comes without its warning. Default: 0.
+        /// Probability that an outage has no warning. Default: 0.
         miss: Option<f64> = Kind::Probability;
-        /// Warnings in the run that no outage follows; the host goes on after as long as a warning. Default: 0.
+        /// Number of warnings in the run that no outage follows; the host continues after the time of a warning.
+        /// Default: 0.
         false_alarms: Option<u32> = Kind::Integer { min: 0, max: 10_000 };
     }
 }

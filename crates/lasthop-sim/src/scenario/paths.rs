@@ -20,7 +20,7 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 pub(super) static A_REROUTE: Kind = Kind::Table(&REROUTE);
 
 table! {
-    /// From when on the flow takes another path, in both directions.
+    /// A path and the time from which the flow takes it, in both directions.
     static REROUTE = "reroute";
     struct RerouteKeys<'n> {
         /// From when on.

@@ -28,10 +28,10 @@ const FINEST: f64 = 1.0 / (1_u64 << 53) as f64;
 /// In place of a number or a quantity.
 pub(super) static RANDOM: Tagged = Tagged {
     title: "random value",
-    doc: "In place of nearly any number or quantity: it is drawn from this distribution, for each run with the seed of \
-          the run, and within `[[flows]]` for each flow. Results say what was drawn. Durations are rounded to ns, \
-          rates to bit/s, sizes to bytes, numbers of packets to whole ones. A distribution that could give what its \
-          key does not take is refused.",
+    doc: "A distribution in place of nearly any number or quantity. The value is drawn for each run with its seed, \
+          and within `[[flows]]` for each flow. Results report the drawn values. Durations are rounded to ns, rates \
+          to bit/s, sizes to bytes, numbers of packets to whole ones. A distribution that could yield a value outside \
+          the range of its key is refused.",
     variants: &[
         Variant { name: "uniform", table: &UNIFORM, bare: false },
         Variant { name: "normal", table: &NORMAL, bare: false },
@@ -50,13 +50,13 @@ const SHARED: &[Key] = &[Key::new(
 )];
 
 const BOUNDS: &[Key] = &[
-    Key::new("min", Kind::Value, "What lies below is drawn again: the distribution is cut off here."),
-    Key::new("max", Kind::Value, "What lies above is drawn again, likewise."),
+    Key::new("min", Kind::Value, "Lower cut of the distribution: a smaller value is drawn again."),
+    Key::new("max", Kind::Value, "Upper cut of the distribution: a larger value is drawn again."),
 ];
 
 static UNIFORM: Table = Table {
     title: "uniform value",
-    doc: "Every value between two is as likely.",
+    doc: "All values between two bounds are equally likely.",
     groups: &[
         &[
             Key::new("low", Kind::Value, "The least.").required_or("add low = \"10 ms\""),
@@ -64,7 +64,7 @@ static UNIFORM: Table = Table {
             Key::new(
                 "step",
                 Kind::Value,
-                "Only low and what lies whole steps above it, up to high; step = 1 gives whole numbers.",
+                "Restricts the values to low plus whole steps, up to high; step = 1 gives whole numbers.",
             ),
         ],
         SHARED,
@@ -116,7 +116,7 @@ static EXPONENTIAL: Table = Table {
 
 static PARETO: Table = Table {
     title: "pareto value",
-    doc: "Pareto: few values are much larger than the others. The least is `mean * (shape - 1) / shape`.",
+    doc: "Pareto: a few values are much larger than the others. The smallest is `mean * (shape - 1) / shape`.",
     groups: &[
         &[
             Key::new("mean", Kind::Value, "Mean.").required_or("add mean = \"50 ms\""),
@@ -132,7 +132,7 @@ static PARETO: Table = Table {
 
 static CHOICE: Table = Table {
     title: "choice of values",
-    doc: "One of those listed.",
+    doc: "One of the listed values.",
     groups: &[
         &[
             Key::new("values", Kind::List(&Kind::Value), "The values.")
@@ -140,7 +140,7 @@ static CHOICE: Table = Table {
             Key::new(
                 "weights",
                 Kind::List(&Kind::Number { min: 0.0, max: 1e9 }),
-                "How likely each of them is, in proportion. Default: all alike.",
+                "Relative probability of each value. Default: all equal.",
             )
             .fixed(),
         ],

@@ -134,7 +134,8 @@ fn check_repair(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioE
     }
     let fec = Shape::from_number(value("fec"));
     if fec != Shape::Off && value("resend_within_s") > 0.0 {
-        let message = "with fec the receiver says what it misses: resend_within_s has no effect".to_owned();
+        let message =
+            "with fec the receiver reports what is missing: resend_within_s has no effect".to_owned();
         return Err(table.error("resend_within_s", message, "write nack = true in its place"));
     }
     let params = config.protocol.params();

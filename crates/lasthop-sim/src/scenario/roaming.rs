@@ -22,8 +22,8 @@ choice! {
 }
 
 table! {
-    /// A host that goes from one access point to another. It begins with the strongest. Routes follow it, and both ends
-    /// of TCP are informed.
+    /// A host that roams from one access point to another, starting at the strongest. Routes follow it, and both ends
+    /// of its TCP connections are notified.
     pub(super) static ROAMING = "roaming";
     struct Keys<'n> {
         /// Its node, a station of several cells.
@@ -64,13 +64,13 @@ static CHOICE_OF_AP: Tagged = Tagged {
 
 keys! {
     struct Looks {
-        /// Between two looks at the access points.
+        /// Time between two comparisons of the access points.
         interval: Span = Kind::Duration { min: Span::from_millis(1), max: LONGEST }, default("\"100 ms\"");
     }
 }
 
 table! {
-    /// The access point that it hears best, if it can be read.
+    /// The access point with the strongest signal, if it can be received.
     static STRONGEST = "strongest";
     struct Strongest {
         /// The host changes when another is stronger by this many dB.
@@ -80,7 +80,7 @@ table! {
 }
 
 table! {
-    /// The nearest access point, if it can be read.
+    /// The nearest access point, if it can be received.
     static NEAREST = "nearest";
     struct Nearest {
         /// The host changes when another is nearer by this many metres.
@@ -92,7 +92,7 @@ table! {
 static A_CHANGE: Kind = Kind::Table(&LISTED_CHANGE);
 
 table! {
-    /// At given times given access points.
+    /// Listed access points at listed times.
     static LISTED_CHANGES = "list";
     struct ListedChanges<'n> {
         /// The changes, in the order of time.
@@ -105,9 +105,9 @@ table! {
     /// A change of the access point.
     static LISTED_CHANGE = "change";
     struct Change {
-        /// When it leaves the old one.
+        /// When the host leaves the old one.
         at: Span = ANY_TIME, required();
-        /// The node of the new one.
+        /// Node of the new access point.
         access_point: String = Kind::Text, required();
     }
 }

@@ -73,7 +73,7 @@ struct Hook {
 pub const STACKS: &[Stack] = &[
     Stack {
         name: "quinn",
-        summary: "QUIC by quinn, a real stack (Rust), set up by TLS 1.3",
+        summary: "QUIC by quinn, a real stack (Rust), with a handshake of TLS 1.3",
         congestion: &["cubic", "newreno", "bbr"],
         has_early_data: true,
         has_datagrams: true,
@@ -195,21 +195,21 @@ pub(super) static STACK: Table = Table {
         Key::new(
             CONGESTION,
             Kind::Text,
-            "Its congestion control, or lasthop: and the name of one of ours, whose parameters may stand beside. \
-             Default: that of the stack.",
+            "Congestion control: one of the stack, or lasthop: and the name of one of ours, whose parameters may be \
+             given beside it. Default: that of the stack.",
         ),
         Key::new(
             EARLY_DATA,
             Kind::Switch,
-            "Whether both ends have met before the run, so that data leaves with the first flight (0-RTT; quinn \
-             alone).",
+            "Whether a session from before the run is resumed, so that data leaves with the first flight (0-RTT; \
+             quinn alone).",
         )
         .default("false"),
         Key::new(
             DATA,
             Kind::Choice(|| WAYS.to_vec()),
-            "How what the application writes goes: over a stream, or in datagrams, none of which is sent again (RFC \
-             9221; quinn alone).",
+            "How the data of the application is carried: over a stream, or in datagrams, which are not retransmitted \
+             (RFC 9221; quinn alone).",
         )
         .default("\"stream\""),
     ]],

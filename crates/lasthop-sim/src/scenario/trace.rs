@@ -50,8 +50,8 @@ table! {
 }
 
 table! {
-    /// A table with a heading: time_s or time_ms, from 0 on, and from then on rate_bit_s, rate_kbit_s or rate_mbit_s,
-    /// delay_s or delay_ms, loss. A rate of 0 is a pause.
+    /// A table with a heading. Each row has a time, time_s or time_ms, which starts at 0, and the values from then on:
+    /// rate_bit_s, rate_kbit_s or rate_mbit_s, delay_s or delay_ms, loss. A rate of 0 is a pause.
     static CSV = "CSV trace";
     struct Csv {
         use source: Source;
@@ -84,10 +84,10 @@ table! {
         /// The light load: each line has a time, the delay of the first packet of a train, and when its packets came
         /// after the first, which is 0; all in whole milliseconds (microseconds if the name ends in .us).
         light: String = Kind::File, required_or("add light = \"train.down.light\"");
-        /// What a packet takes beyond that by its size: each line has 100, 200 and so on, and ms, which may have
+        /// Additional delay of a packet by its size: each line has a size of 100, 200 and so on, and ms, which may have
         /// decimals and be negative.
         sizes: Option<String> = Kind::File;
-        /// How much later than the last packet one has to leave that begins a new train.
+        /// Minimum gap after the last packet before a packet that begins a new train.
         timer: Span = ANY_TIME, default("\"0 s\"");
         /// Bytes that may be sent at each opportunity, of either load. The authors' program takes 1400 B.
         opportunity: Option<u32> = PACKET;

@@ -30,7 +30,7 @@ pub(super) static TRANSPORT: Table = Table {
     doc: "A TCP: a preset, or a controller with a recovery engine, and what differs from the defaults.",
     groups: &[
         &[
-            Key::new("preset", Kind::Choice(presets), "A usual combination under its usual name."),
+            Key::new("preset", Kind::Choice(presets), "A usual combination by its name."),
             Key::new(
                 "cc",
                 Kind::Choice(controllers),
@@ -176,9 +176,9 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "accurate_ecn",
         Kind::Switch,
-        "ACKs tell how many packets were marked, in three bits that count (Accurate ECN, RFC 9768); with ecn. Laws \
-         that answer marks by their share, as dctcp and prague, then take that number in place of the echo of \
-         RFC 8257.",
+        "Accurate ECN (RFC 9768): ACKs report the number of marked packets in a counter of three bits. Needs ecn. \
+         Controllers that respond to the share of marks, such as dctcp and prague, then use that number in place of \
+         the echo of RFC 8257.",
     )
     .tcp(set!(Switch, |config, switch| config.accurate_ecn = *switch), |config| {
         config.accurate_ecn.to_string()
@@ -186,15 +186,16 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "ecn_bytes",
         Kind::Switch,
-        "ACKs also tell how many bytes came with each ECN field, in the option of Accurate ECN; with accurate_ecn. It \
-         takes 8 or 12 bytes of an ACK, and the place of the third SACK block beside timestamps.",
+        "ACKs also report the number of bytes received with each ECN codepoint, in the AccECN option. Needs \
+         accurate_ecn. The option takes 8 or 12 bytes of an ACK and, with timestamps, the place of the third SACK \
+         block.",
     )
     .tcp(set!(Switch, |config, switch| config.ecn_bytes = *switch), |config| config.ecn_bytes.to_string()),
     Key::new(
         "ect1",
         Kind::Switch,
-        "Its data carries ECT(1) in place of ECT(0): queues as dual-pi2 then keep it apart, with little delay and many \
-         marks (RFC 9331). For laws that answer marks by their share, as dctcp; with ecn.",
+        "Data carries ECT(1) in place of ECT(0), so that queues such as dual-pi2 keep it apart, with little delay and \
+         many marks (RFC 9331). For controllers that respond to the share of marks, such as dctcp. Needs ecn.",
     )
     .tcp(set!(Switch, |config, switch| config.ect1 = *switch), |config| config.ect1.to_string()),
     Key::new(
@@ -241,8 +242,8 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "give_up",
         Kind::Integer { min: 0, max: 1_000 },
-        "Timeouts in a row, nothing being acknowledged between them, after which the sender gives the connection up \
-         and tells the other end by a RST; Linux has 15. Default: never.",
+        "Number of consecutive timeouts, without an acknowledgement between them, after which the sender aborts the \
+         connection with a RST; Linux has 15. Default: never.",
     )
     .tcp(set!(Integer, |config, timeouts| config.give_up = Some(*timeouts as u32)), |config| {
         config.give_up.map_or_else(|| "never".to_owned(), |timeouts| timeouts.to_string())
@@ -316,7 +317,8 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "eifel",
         Kind::Switch,
-        "Find spurious timeouts and retransmissions by timestamps (RFC 3522). With the same engines.",
+        "Find spurious timeouts and retransmissions by timestamps (RFC 3522). With recovery reno, newreno, sack or \
+         rack.",
     )
     .tcp(set!(Switch, |config, switch| config.spurious.eifel = *switch), |config| {
         config.spurious.eifel.to_string()
@@ -324,7 +326,7 @@ const TCP_KEYS: &[Key] = &[
     Key::new(
         "dsack_undo",
         Kind::Switch,
-        "Undo a reduction when the receiver reports that it got every retransmitted segment twice. With recovery \
+        "Undo a reduction when the receiver reports that every retransmitted segment arrived twice. With recovery \
          sack or rack.",
     )
     .tcp(set!(Switch, |config, switch| config.spurious.dsack_undo = *switch), |config| {
@@ -363,7 +365,7 @@ const FREEZE_KEYS: &[Key] = &[
         .tcp(set!(Integer, |config, copies| freeze(config).closing_acks = *copies as u32), |config| {
             config.mobility.freeze.unwrap_or_default().closing_acks.to_string()
         }),
-    Key::new("opening_acks", COPIES, "Copies of the ACK that opens it.")
+    Key::new("opening_acks", COPIES, "Copies of the ACK that opens the window again.")
         .tcp(set!(Integer, |config, copies| freeze(config).opening_acks = *copies as u32), |config| {
             config.mobility.freeze.unwrap_or_default().opening_acks.to_string()
         }),
@@ -393,7 +395,7 @@ const FAST_HANDOFF_KEYS: &[Key] = &[
     Key::new(
         "tahoe",
         Kind::Switch,
-        "Whether a mobile sender falls back to a window of one, as 4.3BSD-Tahoe.",
+        "Whether a mobile sender falls back to a window of one, as 4.3BSD-Tahoe does.",
     )
     .tcp(set!(Switch, |config, switch| fast_handoff(config).tahoe = *switch), |config| {
         config.mobility.fast_handoff.unwrap_or_default().tahoe.to_string()
@@ -435,7 +437,7 @@ const RTO_KEYS: &[Key] = &[
 ];
 
 const DELAYED_ACK_KEYS: &[Key] = &[
-    Key::new("timeout", SHORT, "An ACK waits no longer than this.")
+    Key::new("timeout", SHORT, "Maximum time for which an ACK is delayed.")
         .tcp(set!(Span, |config, span| delayed_ack(config).timeout = *span), |config| {
             shown_delay(config).timeout.to_string()
         }),
@@ -446,7 +448,7 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     Key::new(
         "quick",
         Kind::Integer { min: 0, max: 1_000_000 },
-        "The first segments of a connection, this many, are acknowledged one by one.",
+        "Number of segments at the start of a connection that are acknowledged one by one.",
     )
     .tcp(set!(Integer, |config, segments| delayed_ack(config).quick = *segments as u32), |config| {
         shown_delay(config).quick.to_string()
@@ -463,8 +465,8 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     Key::new(
         "per_rtt",
         Kind::Integer { min: 0, max: 1_000 },
-        "No more ACKs than these in the least RTT that the receiver has seen, whatever number of segments comes: TACK \
-         has 4. ACKs that do not wait are sent all the same. Needs timestamps. 0: any number.",
+        "Maximum number of delayed ACKs in the minimum RTT that the receiver has measured, however many segments \
+         arrive; TACK has 4. ACKs that must not wait are sent regardless. Needs timestamps. 0: no limit.",
     )
     .tcp(set!(Integer, |config, acks| delayed_ack(config).per_rtt = *acks as u32), |config| {
         shown_delay(config).per_rtt.to_string()
@@ -472,8 +474,8 @@ const DELAYED_ACK_KEYS: &[Key] = &[
     Key::new(
         "reordering",
         Kind::Integer { min: 0, max: 255 },
-        "By how many segments a gap must lie behind the newest one, before that is acknowledged at once \
-         (draft-ietf-quic-ack-frequency). 1: every segment behind a gap is, as TCP has it; 0: none.",
+        "Reordering threshold: a segment above a gap is acknowledged at once when the gap lies at least this many \
+         segments below it (draft-ietf-quic-ack-frequency). 1: always, as in TCP; 0: never.",
     )
     .tcp(set!(Integer, |config, segments| delayed_ack(config).reordering = *segments as u32), |config| {
         shown_delay(config).reordering.to_string()
@@ -906,13 +908,13 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
             return Err(layer.error(
                 "ect1",
                 message,
-                "write ecn = true, or choose a law that needs it, as dctcp",
+                "write ecn = true, or choose a controller that needs it, such as dctcp",
             ));
         }
         let counts = asked(layer, "accurate_ecn", config.accurate_ecn);
         if counts && !config.uses_ecn() {
             let message = "accurate_ecn needs ECN, which is off".to_owned();
-            let remedy = "write ecn = true, or choose a law that needs it, as dctcp";
+            let remedy = "write ecn = true, or choose a controller that needs it, such as dctcp";
             return Err(layer.error("accurate_ecn", message, remedy));
         }
         if asked(layer, "ecn_bytes", config.ecn_bytes) && !config.accurate_ecn {
@@ -920,7 +922,7 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
             return Err(layer.error("ecn_bytes", message, "write accurate_ecn = true, or ecn_bytes = false"));
         }
         if counts && config.profile == Profile::Ns2 {
-            let message = "accurate_ecn has no effect: in ns-2 no SYN asks for anything".to_owned();
+            let message = "accurate_ecn has no effect: the SYN of ns-2 negotiates nothing".to_owned();
             return Err(layer.error("accurate_ecn", message, "write profile = \"rfc\" or \"linux\""));
         }
         if asked(layer, "dsack_undo", spurious.dsack_undo) && !config.dsack {
@@ -938,11 +940,11 @@ fn check_repairs(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
         }
     }
     if asked(own, "prr", config.prr != PrrVariant::Off) && config.needs().rate {
-        let message = format!("prr cannot lead the window of \"{}\"", config.controller.name());
+        let message = format!("prr cannot set the window of \"{}\"", config.controller.name());
         return Err(own.error(
             "prr",
             message,
-            "leave it out: this law sets the window from the delivery rate",
+            "leave it out: this controller sets the window from the delivery rate",
         ));
     }
     let faulty = config.profile == Profile::Ns2 && config.recovery == Recovery::Vegas;
@@ -1005,7 +1007,7 @@ fn check_packet_size(config: &TcpConfig, layers: &[Reader<'_>]) -> Result<()> {
 fn check_timer(config: &TcpConfig, layers: &[Reader<'_>], place: &Place) -> Result<()> {
     let rto = &config.rto;
     if rto.min > rto.max {
-        let message = format!("the least timeout, {}, exceeds the greatest, {}", rto.min, rto.max);
+        let message = format!("the minimum timeout, {}, exceeds the maximum, {}", rto.min, rto.max);
         return Err(refused(layers, "rto", place, message, "lower rto.min or raise rto.max"));
     }
     if config.profile != Profile::Ns2 {

@@ -157,7 +157,9 @@ fn syntax_error(source: &Source<'_>, error: &toml::de::Error) -> ScenarioError {
             let message = "a text without quotes, or no value".to_owned();
             source.error(&place, message, "write texts and quantities in quotes, such as \"60 s\"")
         }
-        message => source.error(&place, format!("not valid TOML: {message}"), "mend the file at this place"),
+        message => {
+            source.error(&place, format!("not valid TOML: {message}"), "correct the file at this place")
+        }
     }
 }
 
@@ -222,7 +224,7 @@ pub(super) fn from_json(text: &str, source: &Source<'_>) -> Result<Node, Scenari
     let read = Json(None).deserialize(&mut deserializer).and_then(|node| deserializer.end().map(|()| node));
     read.map_err(|error| {
         let place = Place::Keys(None);
-        source.error(&place, format!("not valid JSON: {error}"), "mend the file at this place")
+        source.error(&place, format!("not valid JSON: {error}"), "correct the file at this place")
     })
 }
 

@@ -1,26 +1,26 @@
 //! FEC: forward error correction over a link, packet by packet.
 //!
 //! *What it does.* The near end of the link puts the packets that pass into blocks of `k`, forwards each at once,
-//! and sends `n - k` repairs after the last of a block; a block that is closed before it is full gets its share of
-//! them, one at least. The far end rebuilds what is missing of a block as soon as any `k` of its `n` packets are
-//! there. Packets of all flows share blocks.
+//! and sends `n - k` repairs after the last of a block; a block that is closed before it is full gets a proportional
+//! number, at least one. The far end rebuilds the missing packets of a block as soon as any `k` of its `n` packets have
+//! arrived. Packets of all flows share blocks.
 //!
-//! *Reacts to* every packet that departs over the link, ACKs and datagrams included, and to what arrives of it. The
-//! other direction passes unchanged, unless FEC is there too.
+//! *Reacts to* every packet that departs over the link, ACKs and datagrams included, and to those that arrive. The
+//! other direction passes unchanged, unless it has FEC too.
 //!
 //! *Differs from its paper:* the simulator carries no payload, so no field is computed: a maximum distance separable
 //! code rebuilds a block exactly if `k` packets of it are there, whatever the bytes are (RFC 5510 section 8; Rizzo
-//! 1997). The number of a packet in its block travels in the link's own header and takes no room; a repair is as long
-//! as the longest packet of its block and two bytes.
+//! 1997). The number of a packet in its block travels in the link's own header and adds no bytes; a repair packet is
+//! two bytes longer than the longest packet of its block.
 //!
 //! *Validation:* NV-5.7: closed forms in `block.rs`, and in simulation over independent losses (`tests/fec.rs`).
 //!
-//! *Limitations:* repairs take their time on the link: a connection that fills it has `k / n` of it, with or
-//! without losses. In order, as RFC 3819 section 15 advises for links, what came behind a rebuilt packet waits for
-//! it and is late with it, datagrams included. With `order = "out-of-order"` no packet waits, but a TCP sender may
-//! have seen three duplicate ACKs before the block is complete, and takes the repaired loss for congestion. A burst
-//! longer than `(n - k)` times the depth of interleaving defeats the code. What the air destroyed counts as lost at
-//! the link and for its flow even if it was rebuilt: `fec_rebuilt` says how many were.
+//! *Limitations:* repairs take capacity of the link: a connection that fills it gets `k / n` of it, with or without
+//! losses. In order, as RFC 3819 section 15 advises for links, packets after a rebuilt one wait for it, datagrams
+//! included. With `order = "out-of-order"` no packet waits, but a TCP sender may have seen three duplicate ACKs before
+//! the block is complete, and treats the repaired loss as congestion. A burst longer than `(n - k)` times the depth of
+//! interleaving defeats the code. A packet lost on the link counts as lost for the link and its flow even if it was
+//! rebuilt: `fec_rebuilt` counts those.
 //!
 //! *Cost:* in memory 9.6 kB a flow, for what waits in order and the blocks that are not complete (a thousand Reno flows
 //! over 500 Mbit/s that lose 2 %, with it and without); in time `bench/RESULTS.md`.

@@ -1,18 +1,19 @@
-//! Snoop: a base station that repeats what the air has lost, without the sender noticing (Balakrishnan, Seshan, Amir,
-//! Katz, MobiCom 1995; Balakrishnan, Seshan, Katz, Wireless Networks 1995; Balakrishnan, Padmanabhan, Seshan, Katz,
-//! ToN 1997).
+//! Snoop: a base station that retransmits packets lost on the wireless link, hidden from the sender (Balakrishnan,
+//! Seshan, Amir, Katz, MobiCom 1995; Balakrishnan, Seshan, Katz, Wireless Networks 1995; Balakrishnan, Padmanabhan,
+//! Seshan, Katz, ToN 1997).
 //!
 //! *What it does.* It is placed where packets enter the wireless link, keeps TCP packets until they are
-//! acknowledged, and reads the returning ACKs. A duplicate ACK for a packet that it has makes it send that packet
-//! again, ahead of what waits, and is withheld, as are those that packets in flight will still cause: the sender
-//! sees neither the loss nor the repair. A local timer, set to the round trip between agent and host, covers losses
-//! without duplicate ACKs. The connection stays end to end; the agent acknowledges nothing that the host has not
-//! received. It cannot repeat data from the wireless host: it tells their sender which losses were not congestion.
+//! acknowledged, and reads the returning ACKs. A duplicate ACK for a packet in its cache triggers a local
+//! retransmission, ahead of queued packets. That ACK is withheld, and so are the duplicates that packets in flight will
+//! still cause: the sender sees neither the loss nor the repair. A local timer, set to the round trip between agent and
+//! host, covers losses without duplicate ACKs. The connection stays end to end; the agent acknowledges nothing that the
+//! host has not received. It cannot retransmit data from the wireless host: it reports to that sender which losses were
+//! not congestion.
 //!
 //! An ACK that moves on to a second hole carries the blocks that lie above it. By RFC 6675 section 5 three segments
-//! there are a loss, and a sender with SACK would halve its window for what is being repaired here; so `std` leaves the
-//! blocks out until the agent gives the hole up (`hide_sack`). The option is advice: receivers may take back what it
-//! says (RFC 2018 section 8), and the cumulative ACK catches up. Where the option stood there are no-operations.
+//! above a hole mean a loss, and a sender with SACK would halve its window for a hole that the agent is repairing; so
+//! `std` removes the blocks until the agent gives the hole up (`hide_sack`). SACK is advisory: receivers may renege
+//! (RFC 2018 section 8), and the cumulative ACK catches up. No-operations replace the option.
 //!
 //! *Reacts to* data, FINs and SYNs of TCP, cumulative ACKs, changes of the window (never taken for duplicates), SACK
 //! blocks (`sack`), ECE (an ACK whose ECE differs from that of the last one that passed is never withheld), the
@@ -44,25 +45,25 @@
 //!
 //! *Differs from its paper:* the timer waits until a packet has left the queue of the link, rests while the link is
 //! down, and in `std` is patient with a host that may be delaying the ACK of a lone packet. There is one timer, armed
-//! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that
-//! packets still cause which crossed the link before a repetition never trigger another one, nor do those that come
-//! sooner than any answer could. What the sender repeats itself may be repeated from here once its own duplicates have
-//! passed. What the queue of the link would refuse is not kept, so that an overflow looks like congestion to the
-//! sender. Data that the host has acknowledged already are answered from here with a copy of the last ACK.
+//! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that packets
+//! still cause which crossed the link before a repetition never trigger another one, nor do those that come sooner than
+//! any answer could. Packets that the sender retransmits may be retransmitted by the agent once their own duplicates
+//! have passed. Packets that the queue of the link would drop are not cached, so that an overflow looks like congestion
+//! to the sender. For data that the host has acknowledged already, the agent itself sends a copy of the last ACK.
 //!
 //! *Validation:* the vectors NV-5.1 and NV-5.2 packet by packet (`device/snoop/tests.rs`); without losses no packet of
 //! a connection changes, by a byte or a nanosecond, over random scenarios (`tests/helpers.rs`); 10^6 random sequences
 //! of packets, reordered, duplicated, cut, wrapped and hostile. Profile `ns2` against ns-2.35: packet by packet and
 //! over senders, flows and loss rates (docs/reference/validation-snoop.md).
 //!
-//! *Limitations:* losses of the wired part are left to the sender, and what a rule or discipline of the queue (RED,
-//! CoDel) drops behind the agent is repaired like a loss in the air. With timestamps the repair time enters the
-//! sender's RTT, as it should, and a host that checks them as Linux does throws a copy away that is older than what it
-//! echoes (RFC 7323 section 5.3): once the sender has itself repeated an earlier packet. That costs CUBIC 3 % of its
+//! *Limitations:* losses on the wired part are left to the sender, and packets that an AQM (RED, CoDel) drops after the
+//! agent are repaired like wireless losses. With timestamps the repair time enters the sender's RTT, as it should, and
+//! a host that checks them as Linux does (PAWS) discards a copy that is older than the timestamp it echoes (RFC 7323
+//! section 5.3): this happens after the sender itself has retransmitted an earlier packet. That costs CUBIC 3 % of its
 //! goodput where 5 % are lost in the air and 0.5 % on the wire, and 13 % where 15 % are lost. A sender with SACK sees
 //! fewer blocks, never wrong ones; in `paper` and `ns2`, which do not use SACK, it sees enough of them to halve its
-//! window for every second loss of a round trip. A host that encrypts the headers of TCP cannot be helped. Negative
-//! acknowledgements need a sender that understands them (`eln`).
+//! window for every second loss of a round trip. It does not work with encrypted TCP headers. Negative acknowledgements
+//! need a sender that understands them (`eln`).
 //!
 //! *Cost:* in memory 8.4 kB a flow, most of it for the packets that it keeps (a thousand Reno flows over 500 Mbit/s
 //! that lose 2 %, with it and without); in time `bench/RESULTS.md`.

@@ -1,7 +1,7 @@
 //! Fewer ACKs, for a receiver: no more of them in a round trip than is asked for (TACK), and none for every packet
 //! that comes out of order (QUIC's ACK frequency).
 //!
-//! TACK acknowledges when L segments have come *and* a share of the least RTT has passed since the last ACK, so that
+//! TACK acknowledges when L segments have come *and* a share of the minimum RTT has passed since the last ACK, so that
 //! there are `min(rate/(L MSS), beta/RTT_min)` ACKs a second (Li et al., SIGCOMM 2020). The receiver measures the RTT
 //! by timestamps: how long ago it sent the ACK whose time a segment echoes.
 //!
@@ -17,7 +17,7 @@ use super::segments::Ranges;
 /// What a receiver with fewer ACKs remembers.
 #[derive(Clone, Debug)]
 pub(super) struct AckFrequency {
-    /// ACKs in the least RTT; 0 for any number.
+    /// ACKs in the minimum RTT; 0 for any number.
     per_rtt: u32,
     /// How far out of order calls for an ACK at once; 0 for no distance.
     reordering: u64,
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(answered(3, &[0, 2, 1, 4, 3, 7, 6, 5]), [0; 0]);
     }
 
-    /// TV-33.2: four ACKs in the least RTT of 40 ms are 10 ms apart.
+    /// TV-33.2: four ACKs in the minimum RTT of 40 ms are 10 ms apart.
     #[test]
     fn a_share_of_the_least_rtt() {
         let millis = |value| Time::ZERO + Span::from_millis(value);

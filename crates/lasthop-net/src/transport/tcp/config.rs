@@ -75,7 +75,7 @@ impl Recovery {
             Recovery::NewReno => "Fast recovery that repairs one hole per RTT (RFC 6582)",
             Recovery::Sack => "Scoreboard and pipe (RFC 6675)",
             Recovery::Sack1 => "ns-2's SACK: the pipe counter of Fall & Floyd (1996)",
-            Recovery::Rack => "Losses found by time, tail loss probes (RFC 8985)",
+            Recovery::Rack => "Time-based loss detection and tail loss probes (RFC 8985)",
             Recovery::Vegas => "Fine-grained timeouts on top of Reno (Brakmo & Peterson 1995)",
         }
     }
@@ -197,7 +197,7 @@ pub struct RtoConfig {
 /// Delayed ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// An ACK waits no longer than this.
+    /// Maximum time for which an ACK is delayed.
     pub timeout: Span,
     /// Every this many full segments are acknowledged at once.
     pub segments: u32,
@@ -205,7 +205,7 @@ pub struct DelayedAck {
     pub quick: u32,
     /// And so are all that come while the receive buffer of Linux would grow; the window follows it (`autotuning.rs`).
     pub autotuning: bool,
-    /// No more ACKs than these in the least RTT, as far as they may wait (TACK); 0: any number.
+    /// No more ACKs than these in the minimum RTT, as far as they may wait (TACK); 0: any number.
     pub per_rtt: u32,
     /// How far out of order a segment calls for an ACK at once (QUIC's ACK frequency): 1: at all, 0: never.
     pub reordering: u32,
@@ -348,7 +348,7 @@ impl Habit {
     }
 }
 
-/// A usual combination under its usual name.
+/// A usual combination by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// The name in `transport = "..."`.

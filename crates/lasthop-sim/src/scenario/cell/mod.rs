@@ -37,15 +37,15 @@ const POINT: Kind = Kind::List(&COORDINATE);
 
 pub(super) static CELL: Table = Table {
     title: "cell",
-    doc: "A cell of IEEE 802.11. Cells of one channel share the air.",
+    doc: "A cell of IEEE 802.11. Cells on the same channel share the medium.",
     groups: &[
         &[
             Key::new("name", Kind::Text, "Name of the cell. Default: cell and its number."),
             Key::new(
                 "access_point",
                 Kind::Text,
-                "The node that is the access point: its stations talk to it, and through it. Default: none, and all \
-                 stations talk to one another (ad hoc).",
+                "The node that is the access point; all traffic of the stations goes through it. Default: none, and \
+                 stations communicate directly (ad hoc).",
             ),
             Key::new("position", POINT, "Where the access point is, [x, y] in metres.").default("[0, 0]"),
             Key::new("stations", Kind::List(&A_STATION), "The stations.")
@@ -72,14 +72,14 @@ static STATION: Table = Table {
             Key::new(
                 "track",
                 Kind::List(&A_WAYPOINT),
-                "Where it walks from there, in the order of time and in straight lines. Default: nowhere.",
+                "Waypoints after it, in order of time and joined by straight lines. Default: none.",
             ),
             Key::new(
                 "rate",
                 Kind::Rate,
-                "Before 802.11n: rate of data frames to and from it, whatever rate_control says; of two stations with \
-                 one, that of the addressee. Default: as in the cell; of an older station in a cell of 802.11n or \
-                 later 54 Mbit/s.",
+                "Before 802.11n: rate of data frames to and from it, regardless of rate_control; between two stations \
+                 that have one, that of the addressee. Default: as in the cell; of an older station in a cell of \
+                 802.11n or later 54 Mbit/s.",
             ),
         ],
         aggregation::STATION,

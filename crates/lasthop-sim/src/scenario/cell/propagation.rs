@@ -46,8 +46,8 @@ table! {
 
 pub(super) static FLAT_FADING: Tagged = Tagged {
     title: "fading",
-    doc: "How the gain between two stations changes with time, the same over the whole channel and both ways, as one \
-          of them moves among reflections. Carrier sense and interference go by the mean power.",
+    doc: "Small-scale fading: how the gain between two stations varies as one of them moves among reflections. It is \
+          flat over the channel and equal in both directions. Carrier sense and interference use the mean power.",
     variants: &[
         Variant { name: "none", table: &NO_FADING, bare: true },
         Variant { name: "rayleigh", table: &RAYLEIGH, bare: true },
@@ -56,7 +56,7 @@ pub(super) static FLAT_FADING: Tagged = Tagged {
 };
 
 static NO_FADING: Table =
-    Table { title: "no fading", doc: "Gains stay as they are.", groups: &[], partial: false };
+    Table { title: "no fading", doc: "Gains do not change.", groups: &[], partial: false };
 
 keys! {
     struct Motion {
@@ -73,11 +73,11 @@ static RAYLEIGH: Table = Table {
 };
 
 table! {
-    /// Reflections beside a direct path.
+    /// Reflections and a direct path.
     static RICIAN = "rician";
     struct Rician {
         use motion: Motion;
-        /// Power of the direct path over that of all reflections, in dB.
+        /// K factor: power of the direct path over that of all reflections, in dB.
         direct: f64 = Kind::Measured { min: -30.0, max: 60.0, unit: "dB" }, default("6");
     }
 }

@@ -64,17 +64,17 @@ pub(super) const RADIO: &[Key] = &[
     Key::new(
         "basic_rates",
         Kind::List(&Kind::Rate),
-        "Rates of answers and broadcasts: the fastest that is not above the data frame's. Default: 1 and 2 Mbit/s, or \
-         6, 12 and 24 Mbit/s with OFDM; ns2: 1 Mbit/s.",
+        "Rates of control responses and broadcasts: the fastest one not above the rate of the data frame. Default: 1 \
+         and 2 Mbit/s, or 6, 12 and 24 Mbit/s with OFDM; ns2: 1 Mbit/s.",
     ),
     Key::new("preamble", Kind::Choice(|| vec!["long", "short"]), "Preamble of DSSS and CCK frames above 1 Mbit/s.")
         .default("\"long\""),
     Key::new(
         "protection",
         Kind::Switch,
-        "A CTS to itself goes before frames that older stations cannot read: with 802.11g before each OFDM frame, at a \
-         DSSS or CCK rate and with a slot of 20 us; from 802.11n on before each aggregate without an RTS, at a basic \
-         rate. Default: false; from 802.11n on true where a station of the cell is older.",
+        "CTS-to-self before frames that older stations cannot decode: with 802.11g before each OFDM frame, at a DSSS \
+         or CCK rate and with a slot of 20 us; from 802.11n on before each aggregate without an RTS, at a basic rate. \
+         Default: false; from 802.11n on true where the cell has an older station.",
     ),
     Key::new("slot", MICROS, "aSlotTime. Default: that of the PHY."),
     Key::new("sifs", MICROS, "aSIFSTime. Default: that of the PHY."),
@@ -97,7 +97,8 @@ pub(super) const RADIO: &[Key] = &[
     Key::new(
         "timeout_slack",
         MICROS,
-        "How long a sender waits for an answer, beyond SIFS and its length. Default: a slot; ns2: 4 us.",
+        "How long a station waits for a response, beyond SIFS and the duration of the response. Default: a slot; ns2: \
+         4 us.",
     ),
     Key::new(
         "immediate_access",
@@ -107,7 +108,7 @@ pub(super) const RADIO: &[Key] = &[
     Key::new(
         "processing",
         Kind::Duration { min: Span::ZERO, max: Span::from_secs(1) },
-        "Time that the link layer takes before and behind the MAC. Default: 0 s; ns2: 25 us.",
+        "Processing time of the link layer before and after the MAC. Default: 0 s; ns2: 25 us.",
     ),
     Key::new("beacon", SOME_TIME, "Interval between two beacons of an access point. Default: no beacons."),
     Key::new("beacon_size", FRAME, "Size of a beacon.").default("\"80 B\""),
@@ -117,16 +118,17 @@ pub(super) const RADIO: &[Key] = &[
     Key::new(
         "error",
         Kind::Tagged(&ERROR),
-        "What loses frames at each receiver beside collisions: every attempt and every answer, or with position \
-         after-arq packets behind the MAC's retries.",
+        "Error model at each receiver, in addition to collisions. It applies to every attempt and every response or, \
+         with position after-arq, to packets after the MAC's retries.",
     )
     .default("\"none\""),
-    Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "When the air loses everything.").default("\"none\""),
+    Key::new("handoff", Kind::OrTable(&NONE, &HANDOFF), "Outages of the radio channel.").default("\"none\""),
     Key::new(
         "warning",
         SOME_TIME,
-        "Stations extend the fall of their access point's power, 100 times a second: if it reaches receive_threshold \
-         within this time, they take their link for fading, and learn when it is back. Default: they do not look.",
+        "Fade warning: 100 times a second each station extrapolates a falling signal of its access point. If it would \
+         reach receive_threshold within this time, hosts are warned that the link fades, and notified when it is \
+         back. Default: no warning.",
     ),
     Key::new(
         "middleboxes",
@@ -137,27 +139,26 @@ pub(super) const RADIO: &[Key] = &[
     Key::new(
         "discards",
         Kind::OrTable(&DISCARD_NAMES, &RATE_ESTIMATE),
-        "What senders learn of as discarded frames: failed attempts of their own MAC, frames that it gave up, corrupt \
-         frames that the receiving host heard, or what the access point misses by an announced rate.",
+        "What is reported to senders as discarded frames: failed attempts of their own MAC, frames that it gave up, \
+         corrupt frames at the receiving host, or what the access point misses of an announced rate.",
     )
     .default("\"attempts\""),
     Key::new(
         "oracle",
         Kind::Switch,
-        "For discards = \"received\": only the receiver that a corrupt frame was meant for is told, which \
-         no real MAC could know.",
+        "For discards = \"received\": report a corrupt frame only to the receiver it was addressed to, which no real \
+         MAC can determine.",
     )
     .default("false"),
     Key::new(
         "routing",
         Kind::Tagged(&ROUTING),
-        "How packets find their way over the channel: static by the links that there are, or by tables that stations \
-         learn from one another's broadcasts.",
+        "Routing over the channel: static along the links, or dsdv by tables built from the broadcasts of stations.",
     )
     .default("\"static\""),
     Key::new("propagation", Kind::Tagged(&PROPAGATION), "How power falls with distance.")
         .default("\"two-ray-ground\""),
-    Key::new("fading", Kind::Tagged(&FLAT_FADING), "How the gain between two stations changes with time.")
+    Key::new("fading", Kind::Tagged(&FLAT_FADING), "Small-scale fading: how the gain between two stations varies.")
         .default("\"none\""),
     Key::new("tx_power", POWER, "Transmitted power with the gains of the antennas, in dBm.").default("24.5"),
     Key::new(
@@ -176,19 +177,19 @@ pub(super) const RADIO: &[Key] = &[
         POWER,
         "Minimum power in dBm at which the medium is sensed busy. Default: -78.07, which is 550 m.",
     ),
-    Key::new("capture", DECIBELS, "A frame is received despite others that are weaker by at least this many \
-     dB.").default("10"),
+    Key::new("capture", DECIBELS, "Capture threshold: a frame survives interfering frames that are weaker by at least \
+                                   this many dB.").default("10"),
     Key::new(
         "preamble_detection",
         DECIBELS,
-        "Receivers look for the preamble of a frame in its first 4 us, and sense the medium busy from then on. A frame \
-         that is not stronger by this many dB than others meanwhile is lost, and none waits EIFS behind it. Default: \
-         every frame is sensed at once; ns3: 4.",
+        "Receivers detect a preamble in the first 4 us of a frame and sense the medium busy from then on. A frame \
+         that is not stronger than the interference by this many dB during that time is lost, without EIFS after it. \
+         Default: every frame is sensed at once; ns3: 4.",
     ),
     Key::new(
         "message_in_message",
         Kind::Switch,
-        "Whether a frame that is stronger by that much takes the place of one that is being received.",
+        "Whether a frame that is stronger by capture replaces the one that is being received.",
     )
     .default("false"),
     Key::new(
@@ -199,8 +200,8 @@ pub(super) const RADIO: &[Key] = &[
     Key::new(
         "noise_figure",
         Kind::Measured { min: 0.0, max: 100.0, unit: "dB" },
-        "Makes frames fail by signal over noise and interference: noise of the receiver over that of 22 MHz at 290 K, \
-         in dB; 7 is usual. Then capture and receive_threshold do not count. Default: only thresholds do.",
+        "Noise figure of the receiver in dB, over thermal noise of 22 MHz at 290 K; 7 is usual. Frames then fail by \
+         their SINR, and capture and receive_threshold have no effect. Default: none; only the thresholds decide.",
     ),
     Key::new(
         "propagation_delay",
@@ -212,7 +213,7 @@ pub(super) const RADIO: &[Key] = &[
 const DISCARD_NAMES: Kind = Kind::Choice(|| vec!["attempts", "frames", "received"]);
 
 table! {
-    /// In every interval a sender is told the number of MSDUs that its announced rate would have made, less those
+    /// In every interval the sender receives a count of missing MSDUs: those expected at its announced rate, less those
     /// received.
     static RATE_ESTIMATE = "rate estimate";
     struct Estimate {

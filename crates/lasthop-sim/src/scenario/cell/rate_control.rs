@@ -25,7 +25,8 @@ static FIXED_RATE: Table =
     Table { title: "fixed rate", doc: "Always the same rate.", groups: &[], partial: false };
 
 table! {
-    /// Up after acknowledgements in a row, down after failures (Kamerman and Monteban 1997).
+    /// A faster rate after consecutive acknowledgements, a slower one after consecutive failures (Kamerman and Monteban
+    /// 1997).
     static ARF = "ARF";
     struct ArfKeys {
         /// Acknowledgements in a row before a faster rate.
@@ -49,25 +50,26 @@ table! {
 }
 
 table! {
-    /// From 802.11n on: as Linux has chosen modes since 5.12, among all up to the cell's width and number of streams
-    /// whose guard interval is no shorter than the cell's. Statistics of each, probes, and a chain of repetitions.
+    /// From 802.11n on: rate selection as in Linux since 5.12, by statistics of each mode, probes, and a retry chain.
+    /// It chooses among all modes up to the cell's width and number of streams whose guard interval is no shorter than
+    /// the cell's.
     static MINSTREL_HT = "minstrel-ht";
     struct MinstrelHtKeys {
-        /// Statistics are evaluated when more than this has passed.
+        /// Minimum time between two evaluations of the statistics.
         interval: Span = Kind::Duration { min: Span::from_millis(1), max: Span::from_secs(100) }, default("\"50 ms\"");
         /// Minimum time between two probes, which are single MPDUs with another mode.
         sampling: Span = Kind::Duration { min: Span::from_millis(1), max: Span::from_secs(100) }, default("\"20 ms\"");
-        /// Number of modes with which a frame is repeated that was not acknowledged: those with the highest throughput,
-        /// and last the most reliable one.
+        /// Number of modes in the retry chain of a frame: those with the highest throughput, and last the most reliable
+        /// one.
         chain: usize = Kind::Integer { min: 1, max: 4 }, default("4");
-        /// Maximum number of transmissions with each of them.
+        /// Maximum number of transmissions with each mode of the chain.
         tries: u32 = Kind::Integer { min: 2, max: 255 }, default("7");
     }
 }
 
 static IDEAL_RATE: Table = Table {
     title: "ideal",
-    doc: "From 802.11n on, with noise_figure: the mode of most goodput at the signal of the last answer.",
+    doc: "From 802.11n on, with noise_figure: the mode with the highest goodput at the signal of the last response.",
     groups: &[],
     partial: false,
 };

@@ -19,7 +19,7 @@ pub(super) static ROUTING: Tagged = Tagged {
 
 static STATIC_ROUTING: Table = Table {
     title: "static routing",
-    doc: "By the fewest links; nothing is sent to find them.",
+    doc: "Paths with the fewest links, without routing messages.",
     groups: &[],
     partial: false,
 };
@@ -43,7 +43,8 @@ table! {
         weight: f64 = Kind::Number { min: 0.0, max: 0.999 }, default("0.875");
         /// A neighbour from which nothing was heard for this many periods is taken for gone.
         silent_periods: u32 = Kind::Integer { min: 1, max: 1_000 }, default("3");
-        /// Packets that wait for a route at each station, by destination; then the oldest is dropped.
+        /// Maximum number of packets that wait for a route at each station, per destination; beyond it the oldest is
+        /// dropped.
         waiting: usize = Kind::Integer { min: 0, max: 10_000 }, default("5");
     }
 }

@@ -12,8 +12,8 @@ pub(super) const NAME: &str = "gilbert-elliott";
 pub(super) const BARE: bool = false;
 
 table! {
-    /// A good and a bad state, with a step after each packet. to_bad and to_good say how; or packet_error_rate and
-    /// mean_burst do, of a channel that loses all in the bad state and nothing in the good one.
+    /// A good and a bad state, with a transition after each packet. Give to_bad and to_good, or packet_error_rate and
+    /// mean_burst for a channel that loses every packet in the bad state and none in the good one.
     pub(super) static TABLE = "Gilbert-Elliott error model";
     struct Keys {
         /// Probability that a good state is followed by a bad one.

@@ -14,8 +14,8 @@ pub(super) const NAME: &str = "gilbert-elliott-time";
 pub(super) const BARE: bool = false;
 
 table! {
-    /// A good and a bad state for times of exponential length. A packet is judged by the state in which its
-    /// transmission begins; with bit error rates, by the states in which its bits are sent.
+    /// A good and a bad state for times of exponential length. The state at the start of its transmission decides on a
+    /// packet; with bit error rates, the states during its transmission.
     pub(super) static TABLE = "Gilbert-Elliott error model in time";
     struct Keys {
         /// Mean length of a good time.

@@ -81,14 +81,15 @@ choice! {
 keys! {
     /// What all error models have: which packets they judge, and where.
     struct Judged {
-        /// Where packets are judged: after they used their air time (each attempt, on a link with arq), before they
-        /// enter the queue, or behind the link's retransmissions.
+        /// Where packets are lost: after they have used their airtime (each attempt, on a link with arq), before they
+        /// enter the queue, or after the link's retransmissions.
         position: ErrorPosition = POSITION, default("\"after-transmission\"");
-        /// Packets are judged from this time on.
+        /// Time from which packets can be lost.
         from: Span = ANY_TIME, default("\"0 s\"");
-        /// They are judged until this time. Default: the end of the run.
+        /// Time until which packets can be lost. Default: the end of the run.
         until: Option<Span> = SOME_TIME;
-        /// Smaller IP packets, such as ACKs, are not judged. Default: all are.
+        /// Minimum size of an IP packet that can be lost; the model skips smaller ones, such as ACKs. Default: none is
+        /// skipped.
         at_least: Option<u32> = PACKET;
     }
 }

@@ -13,8 +13,8 @@ pub(super) const NAME: &str = "two-state";
 pub(super) const BARE: bool = false;
 
 table! {
-    /// The channel is good and bad by turns, for times of exponential length. A packet that is in the air in a bad
-    /// time, if only in part, is lost.
+    /// The channel alternates between good and bad times of exponential length. A packet that is in the air during a
+    /// bad time, even in part, is lost.
     pub(super) static TABLE = "two-state error model";
     struct Keys {
         /// Share of the time that is bad; in place of good.
@@ -31,7 +31,7 @@ table! {
 keys! {
     /// How a model with two states begins.
     pub(super) struct First {
-        /// The first state: drawn by how long either lasts, or good, as in ns-2.
+        /// The first state: drawn in proportion to the mean lengths, or good, as in ns-2.
         begin: &'static str = Kind::Choice(|| vec!["stationary", "good"]), default("\"stationary\"");
     }
 }

@@ -19,8 +19,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Withholds the ACKs that a newer one makes superfluous while they wait before a slow return path, \
-    and may space the rest.";
+const DOC: &str = "Withholds ACKs that a newer one makes redundant while they are queued for a slow reverse path, and \
+                   can space out the rest.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static ACK_FILTER: Table =
@@ -34,10 +34,10 @@ const ACK_FILTER_KEYS: &[Key] = &[
     Key::new(
         "limit",
         Kind::Integer { min: 1, max: 1_000_000 },
-        "Maximum number of packets that wait; more are lost.",
+        "Maximum number of packets in the queue; more are lost.",
     )
     .default("100"),
-    Key::new("filter", Kind::Switch, "Whether superfluous ACKs are withheld.").default("true"),
+    Key::new("filter", Kind::Switch, "Whether redundant ACKs are withheld.").default("true"),
     Key::new("spacing", ANY_TIME, "Minimum time between ACKs of a connection.").default("\"0 s\""),
 ];
 

@@ -21,8 +21,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Acknowledges TCP data as soon as the MAC of the station has them, withholds the station's own ACKs, \
-    and repeats what the station lacks all the same.";
+const DOC: &str = "Acknowledges TCP data as soon as the MAC of the station has received them, withholds the station's \
+                   own ACKs, and retransmits what the station still lacks.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static FAST_ACK: Table =
@@ -35,12 +35,11 @@ pub(super) static TABLE: Table =
 keys! {
     /// What it has in either list.
     struct Keys {
-        /// Maximum number of packets of a connection that are kept; what comes beyond them is not acknowledged from
-        /// here.
+        /// Maximum number of packets in the cache of a connection; packets beyond it are not acknowledged early.
         cache: u32 = Kind::Integer { min: 1, max: 1_000_000 }, default("4096");
-        /// Which duplicate ACK of the station makes it repeat a packet.
+        /// Number of duplicate ACKs of the station that trigger a local retransmission.
         threshold: u32 = Kind::Integer { min: 1, max: 100 }, default("3");
-        /// How long the station may acknowledge nothing new before a packet is repeated, at first.
+        /// Initial local timeout: how long the station may acknowledge nothing new before a packet is retransmitted.
         timeout: Span = SOME_TIME, default("\"200 ms\"");
     }
 }

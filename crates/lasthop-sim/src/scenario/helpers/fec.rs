@@ -20,8 +20,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str =
-    "Sends repairs behind blocks of packets, from which the far end of the link rebuilds what was lost.";
+const DOC: &str = "Sends repair packets after each block of packets, from which the far end of the link rebuilds lost \
+                   ones.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static FEC: Table =
@@ -75,8 +75,9 @@ const FEC_KEYS: &[Key] = &[
     Key::new(
         "order",
         Kind::Choice(|| vec!["out-of-order", "in-order"]),
-        "Whether packets go on as they come, or wait behind what may still be rebuilt, as long as a block is \
-         held at most. TCP needs packets in order; datagrams that must not wait may do better out of order.",
+        "Whether packets are delivered as they arrive, or wait for earlier ones that may still be rebuilt, at most as \
+         long as a block is held. TCP needs packets in order; datagrams that must not wait may do better out of \
+         order.",
     )
     .default("\"in-order\""),
     Key::new(

@@ -21,8 +21,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Marks packets by how long they will wait before the radio link, by the law of DualPI2, and tells \
-    senders that count marks (accurate_ecn) at once.";
+const DOC: &str = "Marks packets by their predicted wait at the radio link, by the law of DualPI2, and reports marks \
+                   at once to senders with accurate_ecn.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static L4SPAN: Table =
@@ -37,17 +37,17 @@ pub(super) static TABLE: Table = Table {
 };
 
 const L4SPAN_KEYS: &[Key] = &[
-    Key::new("window", SOME_TIME, "The rate of the link is that of this time.").default("\"40 ms\""),
+    Key::new("window", SOME_TIME, "Time over which the rate of the link is measured.").default("\"40 ms\""),
     Key::new(
         "ahead",
         Kind::Switch,
-        "Whether the ACKs of connections with accurate_ecn tell of marks before the marked packets have come through; \
-         else packets are marked on their way.",
+        "Whether ACKs of connections with accurate_ecn report marks before the marked packets have crossed the link; \
+         otherwise the packets themselves are marked.",
     )
     .default("true"),
-    Key::new("ramp_from", ANY_TIME, "Predicted wait from which on packets with ECT(1) are marked.")
+    Key::new("ramp_from", ANY_TIME, "Predicted wait at which marking of packets with ECT(1) begins.")
         .default("\"5 ms\""),
-    Key::new("ramp", SOME_TIME, "Further wait at which all of them are marked.").default("\"5 ms\""),
+    Key::new("ramp", SOME_TIME, "Predicted wait above ramp_from at which all of them are marked.").default("\"5 ms\""),
 ];
 
 /// What `table`, an entry of either list, says of it. The delay of its link is known when the world is built.

@@ -20,8 +20,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Keeps TCP packets before the wireless link, repeats those that it loses, and withholds the \
-                   duplicate ACKs from the sender.";
+const DOC: &str = "Caches TCP packets ahead of the wireless link, retransmits those that the link loses, and \
+                   withholds the duplicate ACKs from the sender.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static SNOOP: Table =
@@ -54,18 +54,19 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "persist",
         Kind::Integer { min: 0, max: 1_000 },
-        "Maximum number of times that a packet is sent again from here; then the sender has to repair it.",
+        "Maximum number of local retransmissions of a packet; after them the sender has to repair the loss.",
     )
     .default("10"),
     Key::new(
         "threshold",
         Kind::Integer { min: 1, max: 100 },
-        "Which unexpected duplicate ACK triggers a repetition. Default: 1; ns2: every second, by its own count.",
+        "Number of unexpected duplicate ACKs that trigger a local retransmission. Default: 1; ns2: every second, by \
+         its own count.",
     ),
     Key::new(
         "ahead",
         Kind::Switch,
-        "Whether retransmissions overtake the packets that wait at the head of the link. Default: true; ns2: false.",
+        "Whether local retransmissions overtake the packets that are queued for the link. Default: true; ns2: false.",
     ),
     Key::new(
         "min_timeout",
@@ -87,24 +88,24 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "sack",
         Kind::Switch,
-        "Whether SACK blocks show holes: each below the highest block is repeated once per local round trip. \
+        "Whether SACK blocks reveal holes: each hole below the highest block is retransmitted once per local RTT. \
          Default: true; paper, ns2: false.",
     ),
     Key::new(
         "hide_sack",
         Kind::Switch,
-        "Whether ACKs that pass lose their SACK blocks while the first hole is repaired here: a sender that sees three \
-         segments above it takes it for a loss of its own. Default: true; paper, ns2: false.",
+        "Whether SACK blocks are removed from passing ACKs while the agent repairs the first hole: a sender that sees \
+         three SACKed segments above a hole treats it as a loss. Default: true; paper, ns2: false.",
     ),
     Key::new(
         "ecn",
         Kind::Switch,
-        "Whether an ACK that changes the echo of congestion always passes. Default: true; paper, ns2: false.",
+        "Whether an ACK that changes the ECN echo always passes. Default: true; paper, ns2: false.",
     ),
     Key::new(
         "answer",
         Kind::Switch,
-        "Whether data that the host has acknowledged are answered from here, and ACKs that come late withheld. \
+        "Whether the agent itself answers data that the host has acknowledged already, and withholds late ACKs. \
          Default: true; ns2: false.",
     ),
     Key::new(
@@ -117,7 +118,7 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "handoff",
         Kind::Choice(|| vec!["move", "fresh", "ignore"]),
-        "What happens when a host comes to a base station, because its path changes or its link is back after an \
+        "What happens when a host arrives at a base station, because its path changes or its link is back after an \
          outage: the cache moves with it and unacknowledged packets are sent once, the cache is cleared, or nothing \
          happens. Default: \"move\"; ns2: \"ignore\".",
     ),

@@ -35,12 +35,16 @@ pub(super) static TABLE: Table =
     Table { title: "split as a helper", doc: DOC, groups: &[SPLIT_KEYS, PLACED], partial: false };
 
 const SPLIT_KEYS: &[Key] = &[
-        Key::new("to_wireless", Kind::Transport, "The sender that it uses over the link at which it \
-            stands.").default("\"newreno\""),
+        Key::new(
+            "to_wireless",
+            Kind::Transport,
+            "The sender over the link at which the proxy stands.",
+        )
+        .default("\"newreno\""),
         Key::new(
             "to_wired",
             Kind::Transport,
-            "The sender that it uses for data that came over that link. With a radio on the other side the names \
+            "The sender for data that arrived over the wireless link. If the radio is on the other side, the names \
              are exchanged.",
         )
         .default("\"newreno\""),
@@ -60,11 +64,15 @@ const SPLIT_KEYS: &[Key] = &[
         Key::new(
             "backhaul",
             Kind::Rate,
-            "When a later path of a flow leads over another split, what is held moves there at this rate.",
+            "Rate at which buffered data moves to another split when a later path of a flow leads over it.",
         )
         .default("\"10 Mbit/s\""),
-        Key::new("transfer", ANY_TIME, "Additional time that the move takes; nothing passes \
-         meanwhile.").default("\"10 ms\""),
+        Key::new(
+            "transfer",
+            ANY_TIME,
+            "Additional time of the move, during which nothing passes.",
+        )
+        .default("\"10 ms\""),
         Key::new(
             "handoff",
             Kind::Choice(|| vec!["move", "lose"]),

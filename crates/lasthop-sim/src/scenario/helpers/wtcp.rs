@@ -19,8 +19,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Keeps TCP segments before the wireless link, repeats those that it loses, and hides from the \
-    source how long that took.";
+const DOC: &str = "Buffers TCP segments ahead of the wireless link, retransmits those that the link loses, and hides \
+                   the delay of this from the source.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static WTCP: Table =
@@ -43,9 +43,9 @@ const WTCP_KEYS: &[Key] = &[
     Key::new(
         "handoff",
         Kind::Choice(|| vec!["move", "fresh", "ignore"]),
-        "What happens when a later path of a flow leads over another agent: the connection comes with the host and \
-         what is not acknowledged is sent once, everything is forgotten, or nothing, so that the old agent goes on \
-         over the old link.",
+        "What happens when a later path of a flow leads over another agent: its state moves with the host and \
+         unacknowledged data is sent once, its state is discarded, or nothing, so that the old agent continues over \
+         the old link.",
     )
     .default("\"move\""),
 ];

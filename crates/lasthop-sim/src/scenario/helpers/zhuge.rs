@@ -20,8 +20,8 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Predicts how long packets will wait before the wireless link, and delays the ACKs that come back by \
-    what that grows: the sender sees a queue before its packets have passed it.";
+const DOC: &str = "Predicts how long packets will wait at the wireless link, and delays returning ACKs by the \
+                   increase, so that the sender sees a queue before its packets have passed it.";
 
 /// As an entry of `middleboxes`.
 pub(in super::super) static ZHUGE: Table =
@@ -35,7 +35,8 @@ const ZHUGE_KEYS: &[Key] = &[
     Key::new(
         "window",
         SOME_TIME,
-        "The rate of the link is that of this time; what no ACK has told of for as long is forgotten.",
+        "Time over which the rate of the link is measured; an increase that no ACK has carried for this long is \
+         discarded.",
     )
     .default("\"40 ms\""),
     Key::new("limit", SOME_TIME, "Maximum delay of an ACK.").default("\"10 ms\""),

@@ -16,17 +16,17 @@ pub(super) const NAME: &str = "impair";
 pub(super) const BARE: bool = false;
 
 table! {
-    /// Delays packets by chance, lets them overtake one another, or lets them come twice, as Linux netem does.
+    /// Delays, reorders and duplicates packets at random, as Linux netem does.
     pub(super) static TABLE = "impairments";
     struct Keys<'n> {
-        /// Each packet is delayed by this.
+        /// Constant delay of each packet.
         delay: Span = ANY_TIME, default("\"0 s\"");
         /// How much delays vary: uniform, from delay to delay + jitter; else the standard deviation around delay.
         jitter: Span = ANY_TIME, default("\"0 s\"");
         /// Distribution of delays: uniform, normal (less than 0 is 0), Pareto with the tail index 3, as in netem, or a
         /// table.
         distribution: Shape = Kind::Choice(|| Shape::NAMES.to_vec()), default("\"uniform\"");
-        /// Delays beside delay, such as measured ones: each step between two neighbours is as likely as the others.
+        /// Delays added to delay, such as measured ones; each interval between two neighbours is equally likely.
         table: Option<Vec<Item<'n>>> = Kind::List(&ANY_TIME);
         /// Correlation of a packet's delay with that of the packet before, taken between the normal variables from
         /// which both are made; the distribution of each stays the same.
@@ -35,11 +35,11 @@ table! {
         reorder: bool = Kind::Switch, default("false");
         /// Probability that a packet is not delayed and overtakes those that are: netem's reorder.
         ahead: f64 = Kind::Probability, default("0");
-        /// Correlation of that with the packet before.
+        /// Correlation of this choice with that of the previous packet.
         ahead_correlation: f64 = Kind::Probability, default("0");
         /// Only one packet of this many may go ahead.
         ahead_gap: u64 = Kind::Integer { min: 1, max: 1_000_000 }, default("1");
-        /// Probability that a packet comes twice.
+        /// Probability that a packet is duplicated.
         duplicate: f64 = Kind::Probability, default("0");
     }
 }

@@ -12,10 +12,10 @@ pub(super) const NAME: &str = "policer";
 pub(super) const BARE: bool = false;
 
 table! {
-    /// Drops what exceeds a rate and a burst, and delays nothing (a token bucket, RFC 2697).
+    /// A token bucket (RFC 2697): drops what exceeds a rate and a burst, and delays nothing.
     pub(super) static TABLE = "policer";
     struct Keys {
-        /// What passes in the long run, in bits on the wire.
+        /// Long-term rate, in bits on the wire.
         rate: Rate = Kind::Rate, required();
         /// Bytes that pass at once after an idle period.
         burst: u64 = TRANSFER, default("\"15000 B\"");

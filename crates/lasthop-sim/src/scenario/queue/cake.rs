@@ -29,33 +29,32 @@ choice! {
 }
 
 table! {
-    /// Shapes, lets hosts and their flows share alike, sends first those that send little, and has COBALT on every flow
-    /// (arXiv 1804.07617), as Linux does.
+    /// CAKE as in Linux (arXiv 1804.07617): a shaper, fairness among hosts and their flows, priority for sparse flows,
+    /// and COBALT on every flow.
     pub(super) static TABLE = "CAKE queue";
     struct Keys {
-        /// What its shaper lets through, so that the queue stands here and not behind: a bit less than the narrowest
-        /// link that follows. On a link without arq. Default: no shaper; the link decides.
+        /// Rate of the shaper. Slightly less than the narrowest link that follows keeps the queue here. Only on a link
+        /// without arq. Default: no shaper; the link sets the rate.
         bandwidth: Option<Rate> = Kind::Rate;
-        /// RTT for which it is set: a delay that lasts this long is a standing queue, and a twentieth of it is the
-        /// target.
+        /// Assumed RTT: a delay that lasts this long is a standing queue; the target is a twentieth of it.
         rtt: Span = Kind::Duration { min: Span::from_nanos(20_000), max: LONGEST }, default("\"100 ms\"");
-        /// Who shares alike. triple-isolate: the hosts at both ends, and the flows of each; a flow goes by the host of
-        /// its two that has more busy flows. dual-srchost: the hosts from which packets come. dual-dsthost: those to
-        /// which they go. flows: flows alone. none: a single queue.
+        /// What shares the link fairly. triple-isolate: the hosts at both ends, and the flows of each; a flow counts
+        /// towards the host with more busy flows of its two. dual-srchost: source hosts. dual-dsthost: destination
+        /// hosts. flows: flows alone. none: a single queue.
         isolation: Isolation = ISOLATION, default("\"triple-isolate\"");
-        /// Classes, chosen by the dscp of a flow. diffserv3: best effort; bulk (CS1, LE), sure of a sixteenth; voice
-        /// (EF, VA, CS6, CS7), of a quarter. diffserv4: video (AF2x to AF4x, CS2, CS3) besides, of a half, and CS4 and
-        /// CS5 are voice. besteffort: one for all.
+        /// Classes, chosen by the dscp of a flow. diffserv3: best effort; bulk (CS1, LE), guaranteed a sixteenth; voice
+        /// (EF, VA, CS6, CS7), guaranteed a quarter. diffserv4: also video (AF2x to AF4x, CS2, CS3), guaranteed a half;
+        /// CS4 and CS5 are voice. besteffort: one for all.
         tins: Tins = TINS, default("\"diffserv3\"");
-        /// Whether pure ACKs that wait are thrown away when newer ones say all that they do. conservative: two stay.
-        /// aggressive: one.
+        /// Whether queued pure ACKs are dropped when newer ones make them redundant. conservative: keeps two.
+        /// aggressive: keeps one.
         ack_filter: AckFiltering = FILTERS, default("\"off\"");
         /// Bytes that the shaper counts beside each IP packet.
         overhead: u32 = Kind::Integer { min: 0, max: 256 }, default("0");
-        /// Least number of bytes for which it counts a packet, overhead included.
+        /// Minimum size with which a packet is counted, overhead included, in bytes.
         mpu: u32 = Kind::Integer { min: 0, max: 256 }, default("0");
-        /// What else it counts. atm: whole cells of 53 bytes that carry 48, as ADSL has. ptm: a byte for every 64 that
-        /// have begun, as VDSL2 has.
+        /// Link framing that the shaper counts. atm: whole cells of 53 bytes that carry 48, as in ADSL. ptm: one byte
+        /// for every 64 bytes or part of them, as in VDSL2.
         framing: Framing = FRAMING, default("\"none\"");
         /// Maximum number of bytes that all queues together take in memory, as Linux counts them: 2304 for a packet of
         /// 674 to 1500 bytes; beyond it, the longest queue drops its first packet. Default: four times bandwidth and
@@ -69,8 +68,7 @@ pub(super) fn read(queue: &Reader<'_>, link: &LinkFacts) -> Result<QueuePlan, Sc
     let keys = Keys::read(queue)?;
     let (bandwidth, rtt, mtu) = (keys.bandwidth, keys.rtt, link.mtu as u32);
     if bandwidth.is_some() && !link.is_plain {
-        let message =
-            "what repeats or schedules packets itself cannot hold them back for a shaper".to_owned();
+        let message = "a link that retransmits or schedules packets itself cannot be shaped".to_owned();
         let remedy = "leave out bandwidth: this link decides when a packet leaves";
         return Err(queue.error("bandwidth", message, remedy));
     }

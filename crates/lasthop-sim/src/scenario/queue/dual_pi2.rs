@@ -32,17 +32,17 @@ keys! {
 keys! {
     /// What is the short queue's, and what is left to the other.
     struct Ramps {
-        /// Delay from which on the short queue is marked by its own delay.
+        /// Delay of the short queue at which marking by its own delay begins.
         ramp_from: Span = ANY_TIME, default("\"0.8 ms\"");
-        /// Further delay at which all of it is marked.
+        /// Delay above ramp_from at which every packet of the short queue is marked.
         ramp: Span = SOME_TIME, default("\"0.4 ms\"");
-        /// Share of the link that is the classic queue's while both wait.
+        /// Share of the link for the classic queue while both have packets.
         classic_share: f64 = Kind::Number { min: 0.001, max: 0.5 }, default("0.0625");
     }
 }
 
 table! {
-    /// Two queues, whose marks and drops are coupled: a short one for ECT(1), one for all others (RFC 9332).
+    /// Two queues with coupled marks and drops: a short one for ECT(1), and one for all other packets (RFC 9332).
     pub(super) static TABLE = "DualPI2 queue";
     struct Keys {
         /// Maximum number of packets or bytes in both queues, counting the packet in service.

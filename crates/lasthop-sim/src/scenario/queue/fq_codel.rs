@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "fq-codel";
 pub(super) const BARE: bool = true;
 
 table! {
-    /// Gives every flow a queue of its own under CoDel, and lets them take turns (RFC 8290).
+    /// Gives every flow its own queue under CoDel, served by deficit round robin (RFC 8290).
     pub(super) static TABLE = "FQ-CoDel queue";
     struct Keys {
         /// Maximum number of packets in all queues together; beyond it, the longest queue drops half of its bytes, but

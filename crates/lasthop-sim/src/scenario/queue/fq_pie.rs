@@ -13,7 +13,7 @@ pub(super) const NAME: &str = "fq-pie";
 pub(super) const BARE: bool = true;
 
 table! {
-    /// Gives every flow a queue of its own under PIE, and lets them take turns, as Linux does.
+    /// Gives every flow its own queue under PIE, served by deficit round robin, as in Linux.
     pub(super) static TABLE = "FQ-PIE queue";
     struct Keys {
         /// Maximum number of packets in all queues together; beyond it, the packet that arrives is lost.

@@ -15,14 +15,14 @@ pub(super) const NAME: &str = "red";
 pub(super) const BARE: bool = true;
 
 table! {
-    /// Drops or marks arriving packets by chance, the more the longer the queue is on average (Floyd and Jacobson
-    /// 1993). The average counts what waits, without the packet in service.
+    /// Drops or marks arriving packets with a probability that grows with the average queue (Floyd and Jacobson 1993).
+    /// The average does not count the packet in service.
     pub(super) static TABLE = "RED queue";
     struct Keys<'n> {
         /// Maximum number of packets or bytes in the queue, counting the packet in service; in the profile ns2 without
         /// it, and packets of mean_packet bytes if it measures bytes.
         limit: QueueLimit = Kind::Room, default("\"50 packets\"");
-        /// Where values come from that are not given. std: the classic ones, min_th 5 packets and w_q 0.002. ns2: what
+        /// Source of the values that are not given. std: the classic ones, min_th 5 packets and w_q 0.002. ns2: what
         /// ns-2.35 derives from rate and delay, measured in bytes; its quirks are kept too.
         profile: &'static str = Kind::Choice(|| vec!["std", "ns2"]), default("\"std\"");
         /// What the queue is measured in. In bytes, large packets are also dropped more often. Default: packets; bytes
@@ -40,7 +40,7 @@ table! {
         w_q: Option<f64> = Kind::Number { min: 1e-9, max: 1.0 };
         /// Probability of a drop when the average is max_th.
         max_p: f64 = Kind::Probability, default("0.1");
-        /// From max_th on the probability rises to 1 at twice of it; otherwise it is 1 from there on.
+        /// Above max_th the probability rises to 1 at twice max_th; otherwise it is 1 above max_th.
         gentle: bool = Kind::Switch, default("true");
         /// Let 1 / p packets pass between two drops, so that their distance is uniform in 1 / p to 2 / p; otherwise in
         /// 1 to 1 / p.
@@ -60,16 +60,16 @@ table! {
     /// How max_p is adapted.
     static ADAPTIVE = "adaptive RED";
     struct AdaptiveKeys {
-        /// Added to max_p when the average is above the target, but a quarter of max_p at most.
+        /// Added to max_p when the average is above the target, at most a quarter of max_p.
         alpha: f64 = Kind::Number { min: 0.0, max: 1.0 }, default("0.01");
-        /// Factor of max_p when the average is below.
+        /// Factor applied to max_p when the average is below the target.
         beta: f64 = Kind::Number { min: 0.0, max: 1.0 }, default("0.9");
         /// Minimum time between two changes.
         interval: Span = SOME_TIME, default("\"500 ms\"");
-        /// max_p is not raised from here on.
+        /// Value above which max_p is not raised any further.
         top: f64 = Kind::Probability, default("0.5");
-        /// max_p is not lowered from here on. Default: 0.01; in the profile ns2, on links above 8 Mbit/s, one packet in
-        /// a window of 100 ms.
+        /// Value below which max_p is not lowered any further. Default: 0.01; in the profile ns2, on links above 8
+        /// Mbit/s, one packet in a window of 100 ms.
         bottom: Option<f64> = Kind::Probability;
     }
 }

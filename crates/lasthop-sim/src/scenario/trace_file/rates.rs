@@ -236,7 +236,11 @@ fn limited(field: &str, rate: f64) -> Read<'_, ()> {
     if rate <= FASTEST as f64 {
         return Ok(());
     }
-    Err(Wrong::at(field, format!("a rate of {rate:.0} bit/s"), format!("{FASTEST} bit/s is the most")))
+    Err(Wrong::at(
+        field,
+        format!("a rate of {rate:.0} bit/s"),
+        format!("at most {FASTEST} bit/s are allowed"),
+    ))
 }
 
 /// A moment as G-NetTrack writes it, `2019.12.16_13.40.04`, since the year 1970.
@@ -315,7 +319,7 @@ impl Rows {
             return refuse("the trace has no length: its only row is at its beginning", "add a later row");
         }
         if last.since(begin) > LONGEST {
-            return refuse("the trace is too long", &format!("{LONGEST} is the most"));
+            return refuse("the trace is too long", &format!("at most {LONGEST} is allowed"));
         }
         let row = |at: Time, rate: f64| Row {
             at: Time(at.since(begin).0),

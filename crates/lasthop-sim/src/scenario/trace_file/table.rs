@@ -122,7 +122,7 @@ fn row<'t>(line: &'t str, columns: &[Column]) -> std::result::Result<Row, Wrong<
         };
         if scaled > most {
             let message = format!("{number} is too much");
-            return Err(Wrong::at(shown, message, format!("{most} {unit} is the most")));
+            return Err(Wrong::at(shown, message, format!("at most {most} {unit} are allowed")));
         }
         let rounded = (scaled + 0.5) as u64;
         match column {

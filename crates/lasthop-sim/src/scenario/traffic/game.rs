@@ -20,7 +20,7 @@ table! {
     /// second, the server 17 of about 141 B.
     pub(super) static TABLE = "game traffic";
     struct Keys {
-        /// Which of the two sends.
+        /// Which side sends.
         side: Side = SIDE, required_or("add side = \"player\", and a flow with side = \"server\" the other way");
     }
 }

@@ -124,7 +124,7 @@ fn refusal(traffic: &Traffic, stack: &OutsideConfig) -> Option<&'static str> {
     let offered = traffic.offered();
     match stack.reliable {
         _ if offered.encoder().is_some() && !tells_rate(stack) => {
-            Some("an encoder follows window and RTT, and it tells neither")
+            Some("an encoder follows window and RTT, and it reports neither")
         }
         false if offered.connections().is_some() => Some("an answer needs a stream"),
         false if offered.encoder().is_some() => None,

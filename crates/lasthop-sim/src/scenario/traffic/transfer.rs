@@ -45,7 +45,7 @@ pub(super) static LENGTH: Tagged = Tagged {
 };
 
 table! {
-    /// All alike.
+    /// All transfers have the same length.
     static CONSTANT_LENGTH = "constant size";
     struct Constant {
         /// Length of each.
@@ -88,24 +88,24 @@ table! {
     /// A distribution from a file.
     static MEASURED_LENGTH = "measured size";
     struct Measured {
-        /// The file, relative to the scenario file: a length in bytes and the share of transfers that are no longer, by
-        /// line, with shares that rise to 1, linear in between; or a length by line, each as likely. # begins a
-        /// comment; the first line may be a heading.
+        /// The file, relative to the scenario file. Each line has a length in bytes and the share of transfers that are
+        /// no longer, with shares that rise to 1 and are interpolated linearly; or each line has a length, all equally
+        /// likely. # begins a comment; the first line may be a heading.
         file: String = Kind::File, required_or("add file = \"lengths.txt\"");
     }
 }
 
 static WEB_SEARCH_LENGTH: Table = Table {
     title: "web-search size",
-    doc: "Flows of a web search cluster, 1.7 MB in the mean (Alizadeh et al., SIGCOMM 2010, background traffic).",
+    doc: "Flows of a web search cluster, 1.7 MB on average (Alizadeh et al., SIGCOMM 2010, background traffic).",
     groups: &[&[]],
     partial: false,
 };
 
 static DATA_MINING_LENGTH: Table = Table {
     title: "data-mining size",
-    doc: "Flows of a cluster for data mining, 7.5 MB in the mean and half of them one packet (Greenberg et al., \
-          SIGCOMM 2009, as Alizadeh et al., SIGCOMM 2013, simulate it).",
+    doc: "Flows of a data mining cluster, 7.5 MB on average and half of them one packet (Greenberg et al., SIGCOMM \
+          2009, as Alizadeh et al., SIGCOMM 2013, simulate it).",
     groups: &[&[]],
     partial: false,
 };

@@ -23,7 +23,7 @@ const LADDER: [u64; 10] =
     [230_000, 331_000, 477_000, 688_000, 991_000, 1_427_000, 2_056_000, 2_962_000, 5_027_000, 6_000_000];
 
 table! {
-    /// A player at the flow's sink that asks a server at its source for segments, one after another over one
+    /// A player at the flow's sink requests segments from a server at its source, one after another over one
     /// connection, and chooses the bit rate of each.
     pub(super) static TABLE = "video-on-demand traffic";
     struct Keys {

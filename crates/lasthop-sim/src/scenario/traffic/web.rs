@@ -28,20 +28,20 @@ const MOST_OBJECTS: u64 = 10_000;
 const MOST_CONNECTIONS: u64 = 64;
 
 table! {
-    /// Web pages, one after another, that a browser at the flow's sink asks a server at its source for, over
-    /// connections that it keeps. A connection is simulated as two flows, one in each direction; over a stack of others
-    /// it is one.
+    /// Web pages, one after another: a browser at the flow's sink requests them from a server at its source, over
+    /// persistent connections. A connection is simulated as two flows, one in each direction; over a real stack it is
+    /// one.
     pub(super) static TABLE = "web traffic";
     struct Keys<'n> {
         /// A median page of HTTP Archive (October 2024): 56 objects and 1.9 MB, 51 and 1.7 MB, 51 and 1.2 MB. Default:
         /// home-mobile.
         page: Option<&'static str> = Kind::Choice(|| PAGES.iter().map(|(name, _)| *name).collect());
-        /// In place of page: what a page consists of, in the order in which it is asked for.
+        /// In place of page: what a page consists of, in the order of the requests.
         objects: Option<Vec<Item<'n>>> = Kind::List(&AN_OBJECT);
-        /// http/1.1: a connection carries one request at a time, and objects that wait open another. http/2: all
-        /// requests leave at once over one connection, and answers follow each other. http/3, over quinn: the same,
-        /// with a stream for each request, so that what is lost of one answer holds up no other. Default: http/3 over
-        /// quinn, and http/2 over all others.
+        /// http/1.1: a connection carries one request at a time, and waiting objects open another. http/2: all requests
+        /// leave at once over one connection, and responses follow one another. http/3, over quinn: the same with a
+        /// stream for each request, so that a loss in one response does not delay the others (no head-of-line
+        /// blocking). Default: http/3 over quinn, and http/2 over all others.
         protocol: Option<&'static str> = Kind::Choice(|| vec!["http/1.1", "http/2", HTTP_3]);
         /// Maximum number of connections of a browser with http/1.1. Default: 6.
         connections: Option<u32> = Kind::Integer { min: 1, max: MOST_CONNECTIONS };
@@ -51,7 +51,7 @@ table! {
         server_time: Span = ANY_TIME, default("\"0 s\"");
         /// Mean of the exponential time between the end of a page and the next one.
         think: Span = ANY_TIME, default("\"10 s\"");
-        /// How many pages are read. Default: as many as there is time for; none begins after `stop`.
+        /// Number of pages. Default: as many as there is time for; none begins after `stop`.
         pages: Option<u64> = Kind::Integer { min: 1, max: 1_000_000 };
     }
 }

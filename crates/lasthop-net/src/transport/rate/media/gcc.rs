@@ -22,7 +22,7 @@ use lasthop_core::time::Time;
 
 use super::{Common, Control, Fate, Report, media_params};
 
-pub(crate) const SUMMARY: &str = "media by the trend of delay, as WebRTC (GCC, draft-ietf-rmcat-gcc)";
+pub(crate) const SUMMARY: &str = "Media rate by the trend of delay, as in WebRTC (GCC, draft-ietf-rmcat-gcc)";
 
 /// Interval of reports and share of the rate that they may take.
 const DEFAULT_FEEDBACK: (f64, f64) = (0.05, 0.0);
@@ -46,7 +46,7 @@ media_params! {
     threshold_ms: f64 = 12.5, 6.0..=600.0;
     /// How fast the threshold rises with a trend above it
     threshold_up: f64 = 0.0087, 0.0..=1.0;
-    /// How fast it falls towards one below it
+    /// How fast the threshold falls with a trend below it
     threshold_down: f64 = 0.039, 0.0..=1.0;
     /// Shortest over-use that counts, in ms
     overuse_ms: f64 = 10.0, 0.0..=1000.0;

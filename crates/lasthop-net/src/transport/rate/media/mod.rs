@@ -107,8 +107,7 @@ macro_rules! media_params {
             start_rate: f64 = 150_000.0, 1_000.0..=1e10;
             /// Time between two reports of the receiver, in seconds
             feedback_s: f64 = DEFAULT_FEEDBACK.0, 0.001..=10.0;
-            /// Share of the received rate that reports may take, which then follow each other sooner or later, 1 ms to
-            /// 100 ms; 0 keeps feedback_s
+            /// Share of the received rate that reports may take, at intervals of 1 ms to 100 ms; 0: every feedback_s
             feedback_share: f64 = DEFAULT_FEEDBACK.1, 0.0..=1.0;
             /// Packets that a report repeats from those before it
             feedback_overlap: f64 = 32.0, 0.0..=500.0;
@@ -117,37 +116,37 @@ macro_rules! media_params {
                 = crate::transport::rate::media::log::Format::Rfc8888, 0.0..=1.0;
             /// Later packets in a report that make a missing one lost
             loss_packets: f64 = 1.0, 1.0..=1000.0;
-            /// A lost packet is sent again if it can arrive within this time of its first transmission, in seconds;
-            /// 0 never does
+            /// A lost packet is retransmitted if it can arrive within this time of its first transmission, in seconds;
+            /// 0: never
             resend_within_s: f64 = 0.0, 0.0..=60.0;
-            /// The receiver asks for what is missing (NACK, RFC 4585), the sender repeats it (RFC 4588), and the
-            /// encoder makes a key frame where the receiver gives up, not at each loss
+            /// Retransmission: the receiver requests missing packets (NACK, RFC 4585), the sender retransmits them (RFC
+            /// 4588), and the encoder makes a key frame where the receiver gives up, not at each loss
             nack: bool = false, 0.0..=1.0;
-            /// Time from the packet that shows a gap to the first request (nack), or until a parity that was overtaken
-            /// counts as lost (fec alone), as what is missing may only have been overtaken, in seconds
+            /// Tolerance of reordering, in seconds: time from the packet that shows a gap to the first request (nack),
+            /// or until an overtaken parity packet counts as lost (fec alone)
             nack_wait_s: f64 = 0.01, 0.0..=10.0;
-            /// With nack: RTTs until the same packet is asked for again
+            /// With nack: RTTs until the same packet is requested again
             nack_rtts: f64 = 1.5, 0.1..=100.0;
-            /// With nack: requests for a packet at the most
+            /// With nack: maximum number of requests for a packet
             nack_repeats: f64 = 10.0, 1.0..=1000.0;
-            /// With nack: a packet is asked for as long as the answer comes within this time of the gap, in seconds;
-            /// then it is given up
+            /// With nack: a packet is requested only if the retransmission can arrive within this time of the gap, in
+            /// seconds; then it is given up
             nack_within_s: f64 = 0.5, 0.001..=60.0;
             /// Packets that hold the XOR of others (FlexFEC, RFC 8627): of rows, of columns, or of both; the receiver
-            /// makes of one what is missing among them
+            /// rebuilds a missing packet from them
             fec: crate::transport::rate::media::fec::Shape
                 = crate::transport::rate::media::fec::Shape::Off, 0.0..=3.0;
-            /// With fec: packets of a row, and so from a packet of a column to the next: the longest burst of losses
-            /// that columns repair
+            /// With fec: packets of a row, which is also the distance of two packets of a column: the longest burst of
+            /// losses that columns repair
             fec_row: f64 = 10.0, 2.0..=255.0;
             /// With fec = column or both: packets of a column, which are the rows of a block
             fec_column: f64 = 5.0, 2.0..=255.0;
-            /// With fec: a block that is not full after this time ends early, in seconds; without nack, what is missing
-            /// for longer is given up, and what no parity can bring any more sooner
+            /// With fec: a block that is not full after this time ends early, in seconds; without nack, a packet that
+            /// is missing for longer is given up, and sooner where no parity can restore it
             fec_window_s: f64 = 0.2, 0.001..=10.0;
-            /// With fec = row or column: parities are this many times as many as losses are reported, at most half as
-            /// many as the packets that they protect; fec_row or fec_column are then the most packets of one. 0: always
-            /// that many
+            /// With fec = row or column: number of parity packets per reported loss, at most one for two packets that
+            /// they protect; fec_row or fec_column is then the maximum number of packets of a parity. 0: always that
+            /// number
             fec_adapt: f64 = 0.0, 0.0..=100.0;
             /// Time without a report that halves the rate, in seconds
             silence_s: f64 = 1.0, 0.01..=100.0;

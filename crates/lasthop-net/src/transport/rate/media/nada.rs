@@ -18,7 +18,7 @@ use lasthop_core::time::{Span, Time};
 
 use super::{Common, Control, Fate, Outcome, Report, media_params};
 
-pub(crate) const SUMMARY: &str = "media by delay, loss and marks in one number (NADA, RFC 8698)";
+pub(crate) const SUMMARY: &str = "Media rate by delay, loss and marks in one signal (NADA, RFC 8698)";
 
 /// Interval of reports, DELTA, and the share of the rate that they may take.
 const DEFAULT_FEEDBACK: (f64, f64) = (0.1, 0.0);
@@ -44,13 +44,13 @@ media_params! {
     logwin_s: f64 = 0.5, 0.01..=10.0;
     /// QEPS: delay below which nothing is queued, in seconds
     qeps_s: f64 = 0.010, 0.0..=1.0;
-    /// GAMMA_MAX: most that a ramp-up adds, as a share of the received rate
+    /// GAMMA_MAX: maximum increase of a ramp-up, as a share of the received rate
     gamma_max: f64 = 0.5, 0.0..=10.0;
-    /// QBOUND: most delay that a ramp-up may cause, in seconds
+    /// QBOUND: maximum delay that a ramp-up may cause, in seconds
     qbound_s: f64 = 0.050, 0.0..=10.0;
     /// MULTILOSS: loss intervals for which delay stays warped
     multiloss: f64 = 7.0, 0.0..=1000.0;
-    /// QTH: delay above which it is warped, in seconds
+    /// QTH: delay above which the signal is warped, in seconds
     qth_s: f64 = 0.050, 0.001..=10.0;
     /// LAMBDA: how fast warping falls with the delay
     lambda: f64 = 0.5, 0.0..=10.0;

@@ -15,7 +15,7 @@ use lasthop_core::time::Time;
 
 use super::{Common, Control, Fate, Report, media_params};
 
-pub(crate) const SUMMARY: &str = "media by a window and the delay above its target (SCReAMv2)";
+pub(crate) const SUMMARY: &str = "Media rate by a window and the delay above a target (SCReAMv2)";
 
 /// Interval of reports, and the share of the rate that they take: 100 ms at 100 kbit/s, 4 ms at 10 Mbit/s.
 const DEFAULT_FEEDBACK: (f64, f64) = (0.1, 0.02);
@@ -35,9 +35,9 @@ media_params! {
     beta_loss: f64 = 0.7, 0.01..=1.0;
     /// Share of the window that a mark leaves
     beta_ecn: f64 = 0.8, 0.01..=1.0;
-    /// Gain with which the mean queueing delay rises, once an RTT; it falls at once
+    /// Gain with which the mean queueing delay rises, applied once per RTT; it falls at once
     delay_gain: f64 = 0.25, 0.01..=1.0;
-    /// Time after congestion within which growth rises to its most, in seconds
+    /// Time after congestion within which growth rises to its maximum, in seconds
     post_congestion_s: f64 = 4.0, 0.0..=100.0;
     /// Multiplicative part of the growth
     growth: f64 = 0.02, 0.0..=1.0;

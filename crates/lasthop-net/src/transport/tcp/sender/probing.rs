@@ -2,10 +2,10 @@
 //!
 //! *What it does.* Where a recovery engine would answer a third duplicate ACK, or the sender a timeout, it asks
 //! `begins_probing` first. From then on no data is sent and the retransmission timer stands still. A probe, a header
-//! alone, goes to the receiver, which answers at once; then a second. When both are answered, the controller hears
-//! their RTTs (`on_probes`) and the engine goes on where it was stopped: the controller's `on_loss` or `on_timeout`
-//! now says whether the window falls. A probe that is not answered in time starts the cycle again with twice that
-//! time, 60 s at most. What was on its way when the cycle began has drained when it ends, so what the window then
+//! alone, goes to the receiver, which answers at once; then a second. When both are answered, the controller receives
+//! their RTTs (`on_probes`) and the engine continues where it was stopped: the controller's `on_loss` or `on_timeout`
+//! now decides whether the window is reduced. A probe that is not answered in time starts the cycle again with twice
+//! that time, 60 s at most. What was on its way when the cycle began has drained when it ends, so what the window then
 //! allows is spread over a round trip instead of sent as a burst.
 //!
 //! *Reacts to* what starts a cycle; ACKs go on to move `una` meanwhile, and when everything is acknowledged the cycle

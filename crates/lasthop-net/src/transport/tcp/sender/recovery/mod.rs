@@ -145,7 +145,7 @@ pub(super) trait RecoveryEngine {
         None
     }
 
-    /// The least RTT of the connection, if the engine measures it.
+    /// The minimum RTT of the connection, if the engine measures it.
     fn least_rtt(&self) -> Option<Span> {
         None
     }

@@ -8,12 +8,12 @@
 //! a probe timer.
 //!
 //! *Differs from the paper:* segments that arrive by cumulative ACK are told from their retransmissions by timestamps,
-//! SACKed ones by the least RTT only, because the echo of an ACK with SACK blocks belongs to another segment (as Linux
-//! does). After a timeout the window is one segment more than what is still believed to be in the network (as Linux
-//! does). The least RTT is that of the connection's life. New data is sent for SACKed data before a loss is found,
-//! which is limited transmit. Transmissions of one instant count in the order of their sequence numbers, as the RFC has
-//! it (§6.2, step 4): in a network without transmission times new data that left just before a repair seems to have
-//! left after it, and the repair is made once more. How far the window falls and how fast is the controller's and
+//! SACKed ones by the minimum RTT only, because the echo of an ACK with SACK blocks belongs to another segment (as
+//! Linux does). After a timeout the window is one segment more than what is still believed to be in the network (as
+//! Linux does). The minimum RTT is that of the connection's life. New data is sent for SACKed data before a loss is
+//! found, which is limited transmit. Transmissions of one instant count in the order of their sequence numbers, as the
+//! RFC has it (§6.2, step 4): in a network without transmission times new data that left just before a repair seems to
+//! have left after it, and the repair is made once more. How far the window falls and how fast is the controller's and
 //! `prr.rs`'s part.
 //!
 //! *Validation:* TV-2.12 and hand-worked cases below; simulations in `crates/lasthop-sim/tests/linux_recovery.rs`.
@@ -165,7 +165,7 @@ pub(in super::super) struct Rack {
     clock: Clock,
     /// Transmissions in the order in which they were made. Those that no longer matter are dropped at the front.
     order: VecDeque<Transmission>,
-    /// The reordering window in quarters of the least RTT, and for how many recoveries that is remembered.
+    /// The reordering window in quarters of the minimum RTT, and for how many recoveries that is remembered.
     quarters: u32,
     persistence: u32,
     /// A DSACK has widened the window in the round that ends here.
