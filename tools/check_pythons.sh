@@ -52,7 +52,7 @@ for version in $promised; do
     fi
     place="$folder/$version"
     mkdir "$place"
-    cp -r "$source/scenarios" "$source/studies" "$place"
+    cp -rL "$source/scenarios" "$source/studies" "$place"
     "$python" -m venv "$place/venv"
     "$place/venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: "$wheel[all]"
     (cd "$place" && first_minutes "$place/venv/bin/lasthop") >"$place/said" 2>"$place/notes" ||
