@@ -6,6 +6,7 @@ empty.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import math
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 LONGEST_FILE = 16 << 20
 #: Units of flent in those of the tables.
 UNITS = {"Mbits/s": ("bit/s", 1e6), "Kbits/s": ("bit/s", 1e3), "Kbps": ("bit/s", 1e3), "ms": ("s", 1e-3)}
+#: How each line of ``iperf3 --json-stream`` begins, and within how many bytes.
+EVENT, EVENT_WITHIN = b'"event"', 20
+#: What Python's parser says of more behind an object.
+SEVERAL = "Extra data"
+#: Ends of the names of iperf3's sums: of one way, and with --bidir of the other.
+WAYS = ("", "_bidir_reverse")
 #: Ends of the names of what flent works out from other series. Files of version 3 and later say so as well.
 DERIVED = (" avg", " sum", " totals", " fairness")
 
@@ -103,7 +110,7 @@ class Measured:
 
 
 def read(path: str | Path) -> Measured:
-    """Read a file of iperf3 (``iperf3 --json``) or flent (``.flent``, ``.flent.gz``).
+    """Read a file of iperf3 (``--json``, ``--json-stream``) or flent (``.flent``, packed or not).
 
     Raises
     ------
@@ -112,6 +119,8 @@ def read(path: str | Path) -> Measured:
     """
     path = Path(path)
     content = _content(path)
+    if content.get("error"):
+        raise OutputError(f"'{path}' holds no results: iperf3 says {str(content['error'])[:200]!r}")
     reader: Callable[[Measured, dict[str, Any]], None]
     if {"start", "intervals", "end"} <= content.keys():
         reader = _read_iperf3
@@ -119,8 +128,6 @@ def read(path: str | Path) -> Measured:
         reader = _read_flent
     else:
         raise OutputError(f"'{path}' is of neither iperf3 (--json) nor flent")
-    if content.get("error"):
-        raise OutputError(f"'{path}' holds no results: iperf3 says {str(content['error'])[:200]!r}")
     measured = Measured(path.name)
     try:
         reader(measured, content)
@@ -139,8 +146,8 @@ def _check_numbers(measured: Measured) -> None:
     for values in (measured.figures.values(), windows, *(one.values for one in measured.series)):
         for value in values:
             # What is not a number fails this, too.
-            if not abs(value) <= NUMBER_MAX:
-                raise ValueError(f"{value!r:.20} is more than anything can be")
+            if not 0 <= value <= NUMBER_MAX:
+                raise ValueError(f"{value!r:.20} is {'less' if value < 0 else 'more'} than anything can be")
     for series in measured.series:
         if not all(abs(time) <= NUMBER_MAX for time in series.times_s):
             raise ValueError(f"{series.name!r} has times that cannot be")
@@ -154,6 +161,10 @@ def _content(path: Path) -> dict[str, Any]:
             unpacked = zlib.decompressobj(wbits=31)
             raw = unpacked.decompress(raw, LONGEST_FILE)
             raw = None if unpacked.unconsumed_tail else raw
+        elif raw is not None and raw[:3] == b"BZh":
+            packed = bz2.BZ2Decompressor()
+            raw = packed.decompress(raw, LONGEST_FILE)
+            raw = raw if packed.eof or packed.needs_input else None
     except (OSError, gzip.BadGzipFile, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise OutputError(f"cannot read '{path}': {why.lower()}") from None
@@ -163,12 +174,35 @@ def _content(path: Path) -> dict[str, Any]:
             "(iperf3 -i 1, flent -s 1)"
         )
     try:
-        content = json.loads(raw)
+        content = _of_events(raw) if EVENT in raw[:EVENT_WITHIN] else json.loads(raw)
     except (ValueError, RecursionError) as error:
         text = raw.decode("utf-8", errors="replace")
-        raise OutputError(f"'{path}' is {slip(text, 'json', path, error)}") from None
+        if isinstance(error, json.JSONDecodeError) and error.msg == SEVERAL and text[error.pos] == "{":
+            why = "holds several measurements, one after another: give a file of one"
+            raise OutputError(f"'{path}' {why}") from None
+        hint = (
+            "" if text.lstrip()[:1] == "{" else "\n     measure with iperf3 --json, or give a file of flent"
+        )
+        raise OutputError(f"'{path}' is {slip(text, 'json', path, error)}{hint}") from None
     if not isinstance(content, dict):
         raise OutputError(f"'{path}' is of neither iperf3 (--json) nor flent")
+    if content.keys() == {"start", "intervals"}:
+        raise OutputError(f"'{path}' was cut off: it has no end of the measurement")
+    return content
+
+
+def _of_events(raw: bytes) -> dict[str, Any]:
+    """Return what ``iperf3 --json-stream`` wrote, an event a line, as ``--json`` would have it."""
+    content: dict[str, Any] = {"intervals": []}
+    for line in raw.splitlines():
+        event = json.loads(line) if line.strip() else {}
+        name, data = (event.get("event"), event.get("data")) if isinstance(event, dict) else (None, None)
+        if name == "interval":
+            content["intervals"].append(data)
+        elif name in content:
+            raise json.JSONDecodeError(SEVERAL, "", 0)
+        elif name:
+            content[name] = data
     return content
 
 
@@ -194,22 +228,27 @@ def _read_iperf3(measured: Measured, content: Mapping[str, Any]) -> None:
                 measured.windows.append((float(stream["end"]), stream["snd_cwnd"] / mss))
     measured.series = [*by_stream.values(), *([delays] if rtts else [])]
     figures = measured.figures
-    received = [end[key] for key in ("sum_received", "sum_received_bidir_reverse") if key in end]
+    received = [end[f"sum_received{way}"] for way in WAYS if f"sum_received{way}" in end]
     # Of UDP, older versions have one sum for both sides.
     received = received or [end["sum"]]
-    figures["goodput_bit_s"] = math.fsum(float(one["bits_per_second"]) for one in received)
+    # A server that sends is not told what arrived, and writes 0.
+    sent = [end.get(f"sum_sent{way}", {}).get("bits_per_second", 0) for way in WAYS]
+    is_told = all(
+        one["bits_per_second"] or not sent_bit_s for one, sent_bit_s in zip(received, sent, strict=False)
+    )
+    if is_told:
+        figures["goodput_bit_s"] = math.fsum(float(one["bits_per_second"]) for one in received)
     _add_rtts(figures, rtts)
     repeated = [
-        end[key]["retransmits"]
-        for key in ("sum_sent", "sum_sent_bidir_reverse")
-        if "retransmits" in end.get(key, {})
+        end[f"sum_sent{way}"]["retransmits"] for way in WAYS if "retransmits" in end.get(f"sum_sent{way}", {})
     ]
     if repeated:
         figures["retransmitted_packets"] = float(sum(repeated))
-    datagrams = end.get("sum", {})
-    if datagrams.get("packets"):
-        figures["lost_share"] = datagrams["lost_packets"] / datagrams["packets"]
-        figures["jitter_s"] = datagrams["jitter_ms"] / 1e3
+    datagrams = [one for way in WAYS if (one := end.get(f"sum{way}", {})).get("packets")]
+    if is_told and datagrams:
+        packets = sum(one["packets"] for one in datagrams)
+        figures["lost_share"] = sum(one["lost_packets"] for one in datagrams) / packets
+        figures["jitter_s"] = math.fsum(one["jitter_ms"] for one in datagrams) / len(datagrams) / 1e3
 
 
 def _add_rtts(figures: dict[str, float], rtts: Sequence[float]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import shutil
@@ -114,6 +115,7 @@ def test_flent(tmp_path: Path) -> None:
         (json.dumps(iperf3() | {"end": {}}), "damaged, or of another version"),
         (json.dumps(flent() | {"results": {}}), "holds no rate and no round trip"),
         (json.dumps(flent() | {"x_values": [1]}), "damaged, or of another version"),
+        (json.dumps(iperf3(sum_received={"bits_per_second": -5})), "-5.0 is less than anything can be"),
     ],
 )
 def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
@@ -122,6 +124,66 @@ def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(OutputError) as refused:
         read(file)
     assert message in str(refused.value)
+
+
+def test_both_ways_of_datagrams_count(tmp_path: Path) -> None:
+    """With --bidir each way has sums of its own: 1 and 3 lost of 100 and 300, jitter of 1 and 3 ms."""
+    one = {"bits_per_second": 1e6, "packets": 100, "lost_packets": 1, "jitter_ms": 1.0}
+    other = {"bits_per_second": 2e6, "packets": 300, "lost_packets": 3, "jitter_ms": 3.0}
+    sums = {"sum": one, "sum_bidir_reverse": other}
+    sums |= {"sum_received": one, "sum_received_bidir_reverse": other}
+    file = tmp_path / "iperf.json"
+    file.write_text(json.dumps(iperf3(**sums)))
+    figures = read(file).figures
+    assert (figures["goodput_bit_s"], figures["lost_share"], figures["jitter_s"]) == (3e6, 0.01, 0.002)
+
+
+def test_a_server_that_sends_is_not_told_what_arrived(tmp_path: Path) -> None:
+    """It writes 0 then, of one way or of both; that is no goodput."""
+    nothing = {"bits_per_second": 0}
+    for key in ("sum_received", "sum_received_bidir_reverse"):
+        sent = {"sum_sent_bidir_reverse": {"bits_per_second": 9e6}}
+        file = tmp_path / "server.json"
+        file.write_text(json.dumps(iperf3(**sent, **{key: nothing})))
+        figures = read(file).figures
+        assert "goodput_bit_s" not in figures
+        assert figures["rtt_mean_s"] == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(("pack", "name"), [(gzip.compress, "a.flent.gz"), (bz2.compress, "a.flent.bz2")])
+def test_packed_files(tmp_path: Path, pack: Callable[[bytes], bytes], name: str) -> None:
+    """Both of flent's own packings; a file that was cut is named so, and one that unpacks to too much."""
+    path = tmp_path / name
+    whole = pack(json.dumps(flent()).encode())
+    path.write_bytes(whole)
+    assert read(path).figures["goodput_bit_s"] == pytest.approx(18e6)
+    for content, message in ((whole[:-20], "not valid JSON"), (pack(b" " * (LONGEST_FILE + 9)), "more than")):
+        path.write_bytes(content)
+        with pytest.raises(OutputError, match=message):
+            read(path)
+
+
+def test_events_line_by_line(tmp_path: Path) -> None:
+    """What iperf3 --json-stream writes says the same; one that was cut, or that failed, says so."""
+    whole = iperf3()
+    events = [("start", whole["start"]), *(("interval", one) for one in whole["intervals"])]
+    lines = [json.dumps({"event": name, "data": data}) for name, data in [*events, ("end", whole["end"])]]
+    path = tmp_path / "stream.json"
+    path.write_text("\n".join(lines) + "\n")
+    assert read(path).figures["goodput_bit_s"] == 8.5e6
+    assert read(path).windows == [(2.0, 10.0)]
+    failed = json.dumps({"event": "error", "data": "unable to connect"})
+    for text, message in (
+        ("\n".join(lines[:-1]), "was cut off: it has no end"),
+        ("\n".join(lines * 2), "holds several measurements"),
+        (json.dumps(whole) * 2, "holds several measurements"),
+        (failed, "iperf3 says 'unable to connect'"),
+        ("\n".join(lines)[:-5], "not valid JSON"),
+        ("[ ID] Interval Transfer Bitrate", "measure with iperf3 --json"),
+    ):
+        path.write_text(text)
+        with pytest.raises(OutputError, match=message):
+            read(path)
 
 
 def test_a_large_wrong_file_is_refused_at_once(tmp_path: Path) -> None:
@@ -163,20 +225,29 @@ def test_beside_runs_and_comparisons(
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3 (Debian package iperf3)")
-def test_a_file_that_iperf3_wrote(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["-R"]])
+def test_files_that_iperf3_wrote(tmp_path: Path, more: list[str]) -> None:
+    """Of the client, and of the server, which is told what it received and not what the client did."""
     port = str(20_000 + hash(str(tmp_path)) % 20_000)
     program = shutil.which("iperf3")
     assert program is not None
-    server = subprocess.Popen([program, "-s", "-1", "-p", port], stdout=subprocess.DEVNULL)
+    log, file = tmp_path / "server.json", tmp_path / "iperf.json"
+    words = [program, "-s", "-1", "-p", port, "--json", "--logfile", str(log)]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     try:
         time.sleep(0.5)
-        sent = [program, "-c", "127.0.0.1", "-p", port, "-t", "1", "-b", "20M", "--json"]
+        sent = [program, "-c", "127.0.0.1", "-p", port, "-t", "1", "-b", "20M", "--json", *more]
         text = subprocess.run(sent, capture_output=True, text=True, timeout=30, check=True).stdout
+        server.wait(timeout=10)
     finally:
         server.kill()
         server.wait()
-    file = tmp_path / "iperf.json"
     file.write_text(text)
-    measured = read(file)
-    assert measured.figures["goodput_bit_s"] == pytest.approx(20e6, rel=0.2)
-    assert measured.figures["rtt_mean_s"] > 0
+    figures, of_server = read(file).figures, read(log).figures
+    assert figures["goodput_bit_s"] == pytest.approx(20e6, rel=0.2)
+    if more:
+        assert "goodput_bit_s" not in of_server
+        assert of_server["rtt_mean_s"] > 0
+    else:
+        assert of_server["goodput_bit_s"] == pytest.approx(20e6, rel=0.2)
+        assert figures["rtt_mean_s"] > 0
