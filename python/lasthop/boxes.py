@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop.distribution import quantity
 from lasthop.errors import ArgumentError
-from lasthop.flow_groups import NAMELESS, group_flows
+from lasthop.flow_groups import NAMELESS, group_flows, took_part
 from lasthop.quantities import number_text
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def of_records(flows: Sequence[Mapping[str, Any]], name: str, front: str = "") -
     """
     boxes = []
     for group in group_flows(flows):
-        rows = [flows[place] for place in group.members]
+        rows = [flows[place] for place in group.members if took_part(flows[place])]
         label = group.transport if group.name == NAMELESS else group.name
         parts = _by_length(rows) if name == "completion_s" else [("", rows)]
         for part, members in parts:

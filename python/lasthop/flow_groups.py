@@ -65,10 +65,29 @@ def group_flows(flows: Sequence[Mapping[str, Any]], among: Iterable[int] | None 
     return list(groups.values())
 
 
+def took_part(flow: Mapping[str, Any]) -> bool:
+    """Say whether a transfer came before the end of the run: one that would have come later is none.
+
+    Examples
+    --------
+    >>> took_part({"transfer_bytes": 1000, "start_s": None, "packets_sent": 0})
+    False
+    """
+    never_began = flow.get("start_s", 0) is None and not flow.get("packets_sent")
+    return not (never_began and flow.get("transfer_bytes") is not None)
+
+
 def rows_of(records: Sequence[Mapping[str, Any]], members: Iterable[int]) -> list[list[Mapping[str, Any]]]:
-    """Return the rows of some flows, for each record."""
+    """Return the rows of some flows that took part, for each record."""
     places = list(members)
-    return [[record["flows"][place] for place in places] for record in records]
+    return [[flow for place in places if took_part(flow := record["flows"][place])] for record in records]
+
+
+def arrived(records: Sequence[Mapping[str, Any]], members: Iterable[int]) -> list[int]:
+    """Return the places of those flows that took part in one of the runs at least, or all if none did."""
+    places = list(members)
+    came = [place for place in places if any(took_part(record["flows"][place]) for record in records)]
+    return came or places
 
 
 def group_mean(records: Sequence[Mapping[str, Any]], group: Group, column: Column) -> Estimate | None:
@@ -88,5 +107,8 @@ def unfinished(values: Sequence[Sequence[Any]], column: Column) -> str:
     if column.name != "completion_s":
         return ""
     known = [sum(value is not None for value in of_seed) for of_seed in values]
-    finished, flows = math.fsum(known) / len(known), len(values[0])
-    return "" if finished in (0, flows) else f"{number_text(finished)} of {flows:,} finished"
+    finished = math.fsum(known) / len(known)
+    # As many as come by chance; otherwise a whole number.
+    flows = math.fsum(len(of_seed) for of_seed in values) / len(values)
+    counted = f"{int(flows):,}" if flows.is_integer() else number_text(flows)
+    return "" if finished in (0, flows) else f"{number_text(finished)} of {counted} finished"

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lasthop import columns, stats
-from lasthop.flow_groups import group_flows, group_mean, rows_of, unfinished
+from lasthop.flow_groups import arrived, group_flows, group_mean, rows_of, unfinished
 from lasthop.quantities import estimate_text, estimate_texts, number_text, quantity, time_text
 from lasthop.remarks import REMARKS, filled_by_repairs
 
@@ -459,7 +459,7 @@ def _flows_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 def _grouped_flows_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """Per entry of the scenario: smallest, mean and largest flow, each averaged over the seeds."""
-    members = range(len(records[0]["flows"]))
+    members = arrived(records, range(len(records[0]["flows"])))
     return _grouped_table(records, members, _shown("flows"))
 
 

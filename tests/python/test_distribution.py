@@ -95,6 +95,35 @@ def test_a_study_shows_itself() -> None:
     assert "<th>loss</th><td>0, 0.01</td>" in study._repr_html_()
 
 
+def test_what_comes_after_the_end_is_no_transfer(command: Callable[..., Result], tmp_path: Path) -> None:
+    """Bursts bring fewer than their mean now and then: neither box nor table calls the others unfinished."""
+    file = tmp_path / "bursts.toml"
+    file.write_text(
+        """
+duration = "20 s"
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "10 Mbit/s", delay = "10 ms" }
+access = { rate = "100 Mbit/s", delay = "1 ms" }
+[[flows]]
+name = "web"
+transport = "cubic"
+traffic = { kind = "transfer", size = "web-search" }
+start = { arrivals = "on-off", every = "200 ms", on = "1 s", off = "9 s" }
+"""
+    )
+    run = lh.run(lh.Scenario.load(file), seed=4)
+    came = run.flows.filter(pl.col("start_s").is_not_null())
+    assert len(came) < 100
+    small = [box for box in boxes.of_run(run, "completion") if box.label == "web, up to 100 kB"]
+    counted = len(came.filter(pl.col("transfer_bytes") <= 100_000))
+    assert [len(box.values) + box.missing for box in small] == [counted]
+    finished = came["completion_s"].drop_nulls().len()
+    told = command("run", file, "--seed", 4).stdout
+    assert f"web ({len(came)} flows, cubic)" in told
+    assert f"completion ({finished} of {len(came)} finished)" in told
+
+
 def test_boxes_by_class_and_length(command: Callable[..., Result], tmp_path: Path) -> None:
     """A box of each class of flows; of completion times also by the length of transfers."""
     file = tmp_path / "web.toml"

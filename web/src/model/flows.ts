@@ -29,6 +29,11 @@ function classOf(flow: Record<string, unknown>): string {
   return name === NAMELESS ? "all flows" : name;
 }
 
+/** Whether a transfer came before the end of the run: one that would have come later is none. */
+function tookPart(flow: Record<string, unknown>): boolean {
+  return flow["start_s"] !== null || flow["transfer_bytes"] == null || Number(flow["packets_sent"]) > 0;
+}
+
 /** The samples of a column of flows: of each class and sender, or of each sender over the classes that have the column. */
 export function samplesOf(runs: Runs, column: Column, isByClass: boolean): Sample[] {
   const samples = new Map<string, Sample>();
@@ -41,6 +46,7 @@ export function samplesOf(runs: Runs, column: Column, isByClass: boolean): Sampl
   for (const [sender, summaries] of runs) {
     const classes = new Map<string, (number | null)[]>();
     for (const flow of summaries.flatMap((one) => one.flows)) {
+      if (!tookPart(flow)) continue;
       const name = classOf(flow);
       const values = classes.get(name) ?? [];
       classes.set(name, values);
