@@ -23,6 +23,7 @@ from tests.python.real_packets import (
 
 import lasthop as lh
 from lasthop import live
+from lasthop.captured import Captured
 from lasthop.view import given
 
 if TYPE_CHECKING:
@@ -368,3 +369,19 @@ def test_a_call_of_real_packets_has_the_quality_of_a_simulated_one() -> None:
         # 500 packets, of which 5 % are lost by chance on either side.
         assert told["voice"]["unheard_share"] == pytest.approx(0.05, abs=0.035)
         assert told["voice"]["mos"] == pytest.approx(expected["mos"], abs=0.4)
+
+
+@needs_kernel
+def test_a_path_is_read_from_captures_of_the_kernel(tmp_path: Path) -> None:
+    """Kernel Reno over 8 Mbit/s, 50 ms, 60 packets and 0.3 % of loss: what captures of both ends say."""
+    error = {"kind": "bernoulli", "packet_error_rate": 0.003}
+    scenario = path("8 Mbit/s", error=error, duration="10 s", reverse={"error": "none"})
+    run = emulated(scenario, kernel="reno", capture_at=["server", "phone"])
+    lh.Runs([run]).save(tmp_path / "out")
+    for host in ("server", "phone"):
+        found = Captured(tmp_path / "out" / f"capture-at-{host}.pcapng").found["path"]
+        true = {"rate_bit_s": 8e6, "base_rtt_s": 0.05, "queue_bytes": 60 * 1500, "loss": 0.003}
+        for name, value in true.items():
+            figure = found[name]
+            assert figure["low"] <= value, (host, name, figure)
+            assert figure["high"] is None or value <= figure["high"], (host, name, figure)
