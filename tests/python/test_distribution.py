@@ -95,11 +95,7 @@ def test_a_study_shows_itself() -> None:
     assert "<th>loss</th><td>0, 0.01</td>" in study._repr_html_()
 
 
-def test_what_comes_after_the_end_is_no_transfer(command: Callable[..., Result], tmp_path: Path) -> None:
-    """Bursts bring fewer than their mean now and then: neither box nor table calls the others unfinished."""
-    file = tmp_path / "bursts.toml"
-    file.write_text(
-        """
+BURSTS = """
 duration = "20 s"
 [topology]
 kind = "dumbbell"
@@ -111,7 +107,12 @@ transport = "cubic"
 traffic = { kind = "transfer", size = "web-search" }
 start = { arrivals = "on-off", every = "200 ms", on = "1 s", off = "9 s" }
 """
-    )
+
+
+def test_what_comes_after_the_end_is_no_transfer(command: Callable[..., Result], tmp_path: Path) -> None:
+    """Bursts bring fewer than their mean now and then: neither box nor table calls the others unfinished."""
+    file = tmp_path / "bursts.toml"
+    file.write_text(BURSTS)
     run = lh.run(lh.Scenario.load(file), seed=4)
     came = run.flows.filter(pl.col("start_s").is_not_null())
     assert len(came) < 100
@@ -173,3 +174,29 @@ start = { arrivals = "periodic", every = "2 s" }
         refused = command("plot", *arguments)
         assert refused.exit_code == 2
         assert message in refused.stderr
+
+
+def test_percentiles_of_a_study_count_what_did_not_finish(
+    command: Callable[..., Result], tmp_path: Path
+) -> None:
+    """As in the totals of a run: transfers that came and did not finish are the longest; others are none."""
+    (tmp_path / "bursts.toml").write_text(BURSTS)
+    study = tmp_path / "study.toml"
+    reductions = {"p50": "p50", "p95": "p95", "largest": "max", "middle": "median", "finished": "count"}
+    metrics = [
+        f'{{ name = "{name}", from = "flows", field = "completion_s", by = "{by}" }}'
+        for name, by in reductions.items()
+    ]
+    study.write_text(
+        'name = "late"\nscenario = "bursts.toml"\nseeds = [1, 4]\n'
+        f'metrics = ["completion_p50_s", "completion_p95_s", "finished_transfers", {", ".join(metrics)}]\n'
+    )
+    assert command("study", "run", study, "--out", tmp_path / "out").exit_code == 0
+    rows = pl.read_parquet(tmp_path / "out" / "results.parquet").to_dicts()
+    for row in rows:
+        assert row["p50"] == row["completion_p50_s"]
+        assert row["p95"] == row["completion_p95_s"]
+        assert row["finished"] == row["finished_transfers"]
+        # Some did not finish at all.
+        assert row["largest"] is None
+    assert any(row["p50"] is not None and row["p95"] is None for row in rows)

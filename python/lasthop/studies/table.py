@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Columns that hold the name that `where` looks at.
 NAME_COLUMNS = ("name", "link", "flow")
+#: What transfers took, and the reductions to which those that did not finish are the longest.
+COMPLETION = "completion_s"
+BY_ORDER = ("median", "p50", "p95", "p99", "max")
 #: Columns of the table that are those of its runs, and their types.
 OF_RUNS = {
     "state": "String",
@@ -104,6 +108,8 @@ def _read(
 ) -> ArrowTable | None:
     """Read the columns that some metrics need."""
     columns = {*NAME_COLUMNS, "utilisation", *(metric.field for metric in metrics)}
+    if COMPLETION in columns:
+        columns |= {"transfer_bytes", "start_s"}
     if source == "totals":
         return store.runs(sorted(columns)).matching("run", set(runs))
     names = {FLOWS: FLOWS, LINKS: LINKS} | {keep.name: f"{SERIES}/{keep.identity}" for keep in study.keep}
@@ -119,8 +125,22 @@ def _reduce(metric: Metric, read: ArrowTable) -> dict[str, float | None]:
     if metric.by == "bottleneck":
         read = read.matching("name", {_bottleneck(read)})
     reduction = REDUCTIONS[metric.by]
-    figures = {run: reduction(values) for run, values in read.groups("run", metric.field)}
-    return {run: None if figure is None or math.isnan(figure) else figure for run, figure in figures.items()}
+    late = _unfinished(read) if metric.field == COMPLETION and metric.by in BY_ORDER else Counter[str]()
+    figures = {
+        run: reduction(values + [math.inf] * late[run]) for run, values in read.groups("run", metric.field)
+    }
+    is_known = {run: figure is not None and math.isfinite(figure) for run, figure in figures.items()}
+    return {run: figure if is_known[run] else None for run, figure in figures.items()}
+
+
+def _unfinished(flows: ArrowTable) -> Counter[str]:
+    """Count the transfers of each run that came and did not finish: the longest of all, as in the totals."""
+    if not {"transfer_bytes", "start_s"} <= set(flows.columns):
+        return Counter()
+    rows = zip(*(flows[name] for name in ("run", COMPLETION, "transfer_bytes", "start_s")), strict=True)
+    return Counter(
+        run for run, done, length, began in rows if done is None and length is not None and began is not None
+    )
 
 
 def _mean(values: list[float]) -> float | None:
