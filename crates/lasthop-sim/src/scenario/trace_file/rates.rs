@@ -130,9 +130,11 @@ pub(super) fn parse(source: &Source<'_>, way: Way) -> Result<Rates> {
         if heading {
             continue;
         }
-        let measured =
-            measured(known, &fields, rows.number).and_then(|measured| rows.push(fields[0], &measured));
-        measured.map_err(|wrong| wrong.in_source(source))?;
+        let pushed = measured(known, &fields, rows.number).and_then(|measured| match measured {
+            Some(measured) => rows.push(fields[0], &measured, known.has_both_ways()),
+            None => Ok(()),
+        });
+        pushed.map_err(|wrong| wrong.in_source(source))?;
     }
     let Some(layout) = layout else {
         let file = source.file.unwrap_or_default();
@@ -154,8 +156,8 @@ fn split<'t>(line: &'t str, layout: Option<Layout>, fields: &mut Vec<&'t str>) {
     }
 }
 
-/// What a line measured; `number` lines stand before it.
-fn measured<'t>(layout: Layout, fields: &[&'t str], number: u64) -> Read<'t, Measured> {
+/// What a line measured, if it did; `number` lines stand before it.
+fn measured<'t>(layout: Layout, fields: &[&'t str], number: u64) -> Read<'t, Option<Measured>> {
     let columns = match layout {
         Layout::TwoColumns | Layout::PerSecond => 2,
         Layout::EightColumns => 8,
@@ -167,7 +169,7 @@ fn measured<'t>(layout: Layout, fields: &[&'t str], number: u64) -> Read<'t, Mea
         return Err(Wrong::at(fields[0], message, "every line has the same columns"));
     }
     let second = || Time((number + 1) * 1_000_000_000);
-    Ok(match layout {
+    Ok(Some(match layout {
         Layout::TwoColumns => {
             Measured { since: None, until: time(fields[0], 1e9)?, bits_per_second: rate(fields[1], 1e6)? }
         }
@@ -185,6 +187,8 @@ fn measured<'t>(layout: Layout, fields: &[&'t str], number: u64) -> Read<'t, Mea
         Layout::EightColumns => {
             Measured { since: None, until: second(), bits_per_second: rate(fields[0], 1e6)? }
         }
+        // What was not measured has a dash there.
+        Layout::NetTrack { rate: column, .. } if matches!(fields[column], "-" | "") => return Ok(None),
         Layout::NetTrack { time, rate: column, .. } => Measured {
             since: None,
             until: moment(fields[time])?,
@@ -204,7 +208,7 @@ fn measured<'t>(layout: Layout, fields: &[&'t str], number: u64) -> Read<'t, Mea
             limited(fields[4], bits_per_second)?;
             Measured { since: Some(Time(until.0.saturating_sub(lasted.0))), until, bits_per_second }
         }
-    })
+    }))
 }
 
 fn number_of(field: &str) -> Read<'_, f64> {
@@ -272,6 +276,9 @@ fn days_before(year: u64, month: u64) -> u64 {
     days + months.iter().take(month as usize - 1).sum::<u64>()
 }
 
+/// How many seconds back a row of G-NetTrack may belong: its clock steps back now and then.
+const LATE_ROWS: usize = 3;
+
 /// Measured rates on the way to rows.
 #[derive(Default)]
 struct Rows {
@@ -283,23 +290,32 @@ struct Rows {
 }
 
 impl Rows {
-    fn push<'t>(&mut self, field: &'t str, measured: &Measured) -> Read<'t, ()> {
+    /// Adds a row, whose time stands in `field`. With `steps_back` one of the second before the last may come late.
+    fn push<'t>(&mut self, field: &'t str, measured: &Measured, steps_back: bool) -> Read<'t, ()> {
         let &Measured { since, until, bits_per_second } = measured;
         if self.number == 0 {
             self.since = since;
         }
         self.number += 1;
+        let late = if steps_back { LATE_ROWS } else { 1 };
+        if let Some((_, sum, count)) =
+            self.ends.iter_mut().rev().take(late).find(|(before, ..)| *before == until)
+        {
+            *sum += bits_per_second;
+            *count += 1;
+            return self.limited(field);
+        }
         match self.ends.last_mut() {
-            Some((before, sum, count)) if *before == until => {
-                *sum += bits_per_second;
-                *count += 1;
-            }
             Some((before, ..)) if *before > until => {
                 let message = format!("the row at {until} does not come after the one at {before}");
                 return Err(Wrong::at(field, message, "times must rise; sort the file"));
             }
             _ => self.ends.push((until, bits_per_second, 1)),
         }
+        self.limited(field)
+    }
+
+    fn limited<'t>(&self, field: &'t str) -> Read<'t, ()> {
         if self.number > MOST_LISTED {
             return Err(Wrong::at(field, format!("more than {MOST_LISTED} rows"), "shorten the file"));
         }
@@ -409,6 +425,23 @@ mod tests {
         assert_eq!(up.iter().map(|row| row.1).collect::<Vec<_>>(), [3_000, 4_000, 1_000, 1_000]);
     }
 
+    /// As in a file of the Irish 5G data set: the clock steps back by a second, and those rows count with it. A dash
+    /// is no rate; the next one holds in the gap. Steps of 1, 1, 2 and 3 s: the first row lasts 2 s.
+    #[test]
+    fn clocks_that_step_back() {
+        let seconds =
+            [("19", "10"), ("20", "20"), ("21", "30"), ("20", "40"), ("20", "60"), ("21", "50"), ("23", "7")];
+        let rows_of = |(second, rate): (&str, &str)| format!("2019.11.27_07.45.{second},{rate},0\n");
+        let log = "Timestamp,DL_bitrate,UL_bitrate\n".to_owned()
+            + &seconds.map(rows_of).concat()
+            + &rows_of(("24", "-"))
+            + &rows_of(("26", "9"));
+        assert_eq!(
+            rows(&log),
+            [(0, 10_000), (2000, 40_000), (3000, 40_000), (4000, 7_000), (6000, 9_000), (9000, 9_000)]
+        );
+    }
+
     /// 248069 B in 1008 ms, until 549692 ms; the next one lasts from there on.
     #[test]
     fn logs_of_downloads() {
@@ -429,7 +462,12 @@ mod tests {
             ("1.5\n2.5\n", ":1:1", "no layout of rates begins like this: \"1.5\""),
             ("12 Mbits/sec\n13 furlongs\n", ":2:4", "no unit of a rate: \"furlongs\""),
             ("Timestamp,DL_bitrate,UL_bitrate\n2019.13.16_13.40.04,1,1\n", ":2:1", "no moment"),
-            ("Timestamp,DL_bitrate,UL_bitrate\n2019.12.16_13.40.04,-,1\n", ":2:21", "no number: \"-\""),
+            ("Timestamp,DL_bitrate,UL_bitrate\n2019.12.16_13.40.04,?,1\n", ":2:21", "no number: \"?\""),
+            (
+                "Timestamp,DL_bitrate,UL_bitrate\n2019.12.16_13.40.14,1,1\n2019.12.16_13.40.04,1,1\n",
+                ":3:1",
+                "does not come after",
+            ),
             ("1 5 0 0 100 0\n", ":1:13", "a measurement of 0 ms"),
             ("0 4.0\n", "", "the trace has no length"),
             ("Timestamp,DL_bitrate,UL_bitrate\n", "", "the trace has no row below its heading"),
