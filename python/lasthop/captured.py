@@ -57,7 +57,7 @@ class Captured:
     OutputError
         If it cannot be read.
     ArgumentError
-        If the same packets are on several interfaces; the text names them.
+        If the same packets are there more than once, such as on several interfaces, which the text names.
     """
 
     def __init__(self, path: str | Path, interface: int | str | None = None) -> None:
@@ -70,6 +70,11 @@ class Captured:
         #: All that was found: lengths in seconds, rates in bit/s.
         self.found: dict[str, Any] = self._said["found"]
         several = self.found["seen_twice_on"]
+        if len(several) == 1:
+            raise ArgumentError(
+                f"'{self.path}' has the same packets twice, as of two places in one file, "
+                "or of tcpdump -i any: take the capture of one place"
+            )
         if several:
             raise ArgumentError(
                 f"'{self.path}' has the same packets on the interfaces {', '.join(map(str, several))}: "

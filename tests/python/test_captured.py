@@ -422,6 +422,64 @@ def test_tcp_that_was_repeated_is_written_once(tmp_path: Path) -> None:
     assert sent <= again.flows["bytes_delivered"][0] <= sent * 1.2
 
 
+def test_what_a_repetition_filled_is_sent_again(tmp_path: Path) -> None:
+    """Behind the losses a capture has holes that repetitions fill: all that arrived is written."""
+    capture, run = captured(tmp_path, drawn(3) | {"loss": 0.03, "at": "client", "duration": 5})
+    capture.path.rename(tmp_path / "capture.pcap")
+    file = tmp_path / "replay.toml"
+    file.write_text(REPLAY.format(transport="reno", more=""))
+    again = lh.run(lh.Scenario.load(file))
+    assert run.flows["lost_channel_error_packets"][0] > 0
+    # The application does not get what lies behind a hole at the end.
+    sent = run.flows["bytes_delivered"][0]
+    assert sent <= again.flows["bytes_delivered"][0] <= sent * 1.05
+
+
+def numbered(identification: int, at_us: int) -> bytes:
+    """Return a record of pcap with a datagram of IPv4 with this identification."""
+    frame = bytearray(udp(4, 160))
+    frame[4:6] = identification.to_bytes(2, "big")
+    return struct.pack("<IIII", 0, at_us, len(frame), len(frame)) + bytes(frame)
+
+
+def test_datagrams_of_two_places_in_one_file(command: Callable[..., Result], tmp_path: Path) -> None:
+    """Each datagram is there twice, 5 ms apart: neither an estimate nor what is sent again is made of it."""
+    records = {number * 20_000 + late: number + 1 for number in range(40) for late in (0, 5_000)}
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(pcap(101, []) + b"".join(numbered(records[at], at) for at in sorted(records)))
+    refused = command("from-capture", path)
+    assert refused.exit_code == 2
+    assert "has the same packets twice, as of two places in one file" in refused.stderr
+    file = tmp_path / "replay.toml"
+    file.write_text(REPLAY.format(transport="udp", more=""))
+    with pytest.raises(lh.ScenarioError, match="the same packets twice"):
+        lh.Scenario.load(file)
+    once = {at: number for at, number in records.items() if at % 20_000 == 0}
+    path.write_bytes(pcap(101, []) + b"".join(numbered(once[at], at) for at in sorted(once)))
+    assert command("from-capture", path).exit_code == 0
+    assert lh.run(lh.Scenario.load(file)).flows["packets_sent"][0] == 40
+
+
+def test_both_ends_in_one_file(tmp_path: Path) -> None:
+    """Captures of both ends that were put into a pcap have each segment twice; a pcapng keeps them apart."""
+    mergecap = shutil.which("mergecap")
+    if mergecap is None:
+        pytest.skip("needs mergecap (Debian package wireshark-common)")
+    ends = []
+    for at in ("server", "client"):
+        captured(tmp_path, drawn(4) | {"at": at, "duration": 3})
+        ends.append((tmp_path / "capture.pcapng").rename(tmp_path / f"{at}.pcapng"))
+    for kind, message in (
+        ("pcap", "the same packets twice"),
+        ("pcapng", "the same packets on the interfaces"),
+    ):
+        both = tmp_path / f"both.{kind}"
+        subprocess.run([mergecap, "-F", kind, "-w", both, *ends], check=True, capture_output=True)
+        with pytest.raises(ArgumentError, match=message):
+            Captured(both)
+    assert Captured(both, 0).found["packets"] > 0
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

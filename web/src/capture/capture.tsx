@@ -218,7 +218,8 @@ function PacketView({ state, theme, panel }: { state: State; theme: string; pane
     <div aria-busy={capture !== null && !value && !failure}>
       {capture && !shownRead && !failure && <p class="took" role="status">{capture.grows ? "Waiting for the first packets of the run …" : `Reading ${capture.name} …`}</p>}
       {failure && <pre class="message bad" role="alert">{failure.kind === "capture" ? `cannot read the capture '${capture?.name}': ${failure.text}` : failure.text}</pre>}
-      {several.length > 0 && (
+      {several.length === 1 && <p class="message bad" role="alert">'{capture?.name}' has the same packets twice, as of two places in one file, or of tcpdump -i any: take the capture of one place.</p>}
+      {several.length > 1 && (
         <p class="message bad" role="alert">
           '{capture?.name}' has the same packets on the interfaces {several.join(", ")}: choose one.{" "}
           {several.map((one) => <button key={one} type="button" onClick={() => choose("interface", String(one))}>Interface {one}</button>)}

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::follow::{Followed, Loss, Sample, Silence, Step, follow};
-use super::read::{Capture, FLOWS_TOLD, Packet};
+use super::read::{Capture, FLOWS_TOLD, Packet, copied_on};
 
 /// Steps of a train that measures what the path sustains, and of one that measures it at its shortest.
 const LONG_TRAIN: usize = 16;
@@ -119,13 +119,17 @@ pub fn estimate(capture: &Capture) -> Value {
         }
     }
     let path = path_of(&followed, datagrams);
+    let mut seen_twice = seen_twice_on(capture, &chosen);
+    if seen_twice.is_empty() {
+        seen_twice.extend(copied_on(by_flow.values().flatten().copied()));
+    }
     json!({
         "packets": capture.packets.len(),
         "others": capture.others,
         "repeated_frames": capture.passed.repeats,
         "encrypted_frames": capture.passed.encrypted,
         "truncated": capture.truncated,
-        "seen_twice_on": seen_twice_on(capture, &chosen),
+        "seen_twice_on": seen_twice,
         "length_s": (end - begin) as f64 / 1e9,
         "from": chosen.from.to_string(),
         "to": chosen.to.to_string(),
@@ -136,7 +140,7 @@ pub fn estimate(capture: &Capture) -> Value {
 }
 
 /// The interfaces of a way of a connection that is on several; none as it should be. The packets of each are the same,
-/// and would be taken for repetitions.
+/// and would be taken for repetitions. (One that has the same packets twice is told likewise, alone.)
 fn seen_twice_on(capture: &Capture, chosen: &Chosen) -> Vec<u32> {
     let mut on: BTreeMap<(u32, bool), Vec<u32>> = BTreeMap::new();
     let mut last = None;

@@ -509,6 +509,7 @@ pub(super) mod tests {
             flow: 0,
             forward,
             interface: 0,
+            id: 0,
             bytes: payload + 40,
             payload,
             tcp: Some(tcp),

@@ -121,6 +121,8 @@ pub struct Packet {
     pub bytes: u32,
     /// Bytes of payload.
     pub payload: u32,
+    /// Identification of IPv4, which copies of a packet share and repetitions do not; 0 where there is none.
+    pub id: u16,
     /// Of TCP; `None` for UDP.
     pub tcp: Option<Tcp>,
 }
@@ -223,6 +225,34 @@ pub fn read_from(mut file: impl Read, only: Option<&str>) -> Result<Capture, Cap
         capture.large_first();
     }
     Ok(capture)
+}
+
+/// Packets that must be there before they are taken for copies of one another.
+const COPIES_MIN: usize = 3;
+/// Copies of a datagram are no further apart; identifications come again.
+const COPIES_WITHIN_NS: u64 = 300_000_000;
+/// More copies of a packet are none: something else makes it look like the others.
+const COPIES_MAX: usize = 4;
+
+/// The interface on which most of these packets with payload are more than once, as where a capture was taken at two
+/// places or by all interfaces of a router. Where neither IP nor TCP tells a copy from a repetition, there is none.
+pub fn copied_on<'p>(packets: impl Iterator<Item = &'p Packet>) -> Option<u32> {
+    let told = packets
+        .filter(|packet| packet.payload > 0)
+        .filter(|packet| packet.id > 0 || packet.tcp.is_some_and(|tcp| tcp.times.is_some()));
+    let mut told: Vec<_> = told
+        .map(|packet| {
+            let tcp = packet.tcp.map(|tcp| (tcp.seq, tcp.ack, tcp.times));
+            ((packet.interface, packet.flow, packet.forward, packet.id, packet.payload, tcp), packet.at_ns)
+        })
+        .collect();
+    told.sort_unstable();
+    let is_near = |first: u64, second: u64| second - first <= COPIES_WITHIN_NS;
+    let pairs = told.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    let copies = pairs.filter(|pair| pair[0].0.5.is_some() || is_near(pair[0].1, pair[1].1)).count();
+    let packets = told.len() - copies;
+    let most = packets >= COPIES_MIN && copies * 2 > packets && copies < packets * COPIES_MAX;
+    told.first().filter(|_| most).map(|(key, _)| key.0)
 }
 
 impl Capture {
@@ -360,7 +390,7 @@ impl Reader {
 
     /// Adds a packet of TCP or UDP.
     fn add(&mut self, interface: u32, at_ns: u64, packet: Decoded) -> Result<(), CaptureError> {
-        let (ends, bytes, payload, tcp) = packet;
+        let (ends, bytes, payload, id, tcp) = packet;
         if self.capture.packets.len() == MOST_PACKETS {
             return Err(CaptureError::TooLong("20,000,000 packets"));
         }
@@ -378,7 +408,7 @@ impl Reader {
                 (flow, true)
             }
         };
-        self.capture.packets.push(Packet { at_ns, flow, forward, interface, bytes, payload, tcp });
+        self.capture.packets.push(Packet { at_ns, flow, forward, interface, bytes, payload, id, tcp });
         Ok(())
     }
 }
@@ -414,25 +444,26 @@ impl Clock {
     }
 }
 
-/// Ends, length, payload and TCP of a packet.
-type Decoded = (Ends, u32, u32, Option<Tcp>);
+/// Ends, length, payload, identification and TCP of a packet.
+type Decoded = (Ends, u32, u32, u16, Option<Tcp>);
 
-/// Ends, length, payload and TCP of a packet that was `wire` bytes long from IP on.
+/// Ends, length, payload, identification and TCP of a packet that was `wire` bytes long from IP on.
 fn decoded(data: &[u8], wire: u32) -> Option<Decoded> {
     let sliced = LaxSlicedPacket::from_ip(data).ok()?;
-    let (from, to, stated): (IpAddr, IpAddr, u32) = match sliced.net.as_ref()? {
+    let (from, to, stated, id): (IpAddr, IpAddr, u32, u16) = match sliced.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             if ip.header().fragments_offset().value() > 0 {
                 return None;
             }
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), u32::from(header.total_len()))
+            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            (from, to, u32::from(header.total_len()), header.identification())
         }
         LaxNetSlice::Ipv6(ip) => {
             let header = ip.header();
             let length = u32::from(header.payload_length());
             let length = if length == 0 { 0 } else { length + 40 };
-            (header.source_addr().into(), header.destination_addr().into(), length)
+            (header.source_addr().into(), header.destination_addr().into(), length, 0)
         }
         LaxNetSlice::Arp(_) => return None,
     };
@@ -477,7 +508,7 @@ fn decoded(data: &[u8], wire: u32) -> Option<Decoded> {
         _ => return None,
     };
     let ends = Ends { from: (from, ports.0), to: (to, ports.1), tcp: tcp.is_some() };
-    Some((ends, bytes, bytes.saturating_sub(headers), tcp))
+    Some((ends, bytes, bytes.saturating_sub(headers), id, tcp))
 }
 
 #[cfg(test)]
@@ -546,6 +577,7 @@ mod tests {
             interface: 0,
             bytes: payload + 28,
             payload,
+            id: 0,
             tcp: None,
         };
         let (flows, packets) =
@@ -555,6 +587,56 @@ mod tests {
         assert_eq!(capture.flows, [ends(2), ends(3), ends(1)]);
         let flows: Vec<u32> = capture.packets.iter().map(|packet| packet.flow).collect();
         assert_eq!(flows, [2, 0, 0, 1]);
+    }
+
+    /// Packets that are there twice share their identification; what TCP repeats has another, and so have datagrams of
+    /// one length. A sender that numbers nothing is believed.
+    #[test]
+    fn copies_are_no_repetitions() {
+        let packet = |at_ms: u64, id, payload| Packet {
+            at_ns: at_ms * 1_000_000,
+            flow: 0,
+            forward: true,
+            interface: 1,
+            bytes: payload + 28,
+            payload,
+            id,
+            tcp: None,
+        };
+        let calls = |id: fn(u64) -> u16| (0..100).map(move |number| packet(number * 20, id(number), 160));
+        let late = |packet: Packet, ms: u64| Packet { at_ns: packet.at_ns + ms * 1_000_000, ..packet };
+        let copied = |packets: &[Packet]| copied_on(packets.iter());
+        let once: Vec<Packet> = calls(|number| 1 + number as u16).collect();
+        assert_eq!(copied(&once), None);
+        let twice: Vec<Packet> = once.iter().flat_map(|&one| [one, late(one, 40)]).collect();
+        assert_eq!(copied(&twice), Some(1));
+        let much_later: Vec<Packet> = once.iter().flat_map(|&one| [one, late(one, 900)]).collect();
+        assert_eq!(copied(&much_later), None);
+        assert_eq!(copied(&calls(|_| 0).collect::<Vec<_>>()), None);
+        assert_eq!(copied(&calls(|_| 7).collect::<Vec<_>>()), None);
+        // TCP: each segment sent twice with another identification, or there twice with the same.
+        let tcp = Tcp {
+            seq: 1,
+            ack: 1,
+            syn: false,
+            has_ack: true,
+            ends: false,
+            times: None,
+            sacked: None,
+            twice: false,
+            window: 1,
+            scale: None,
+        };
+        let sent = |number: u32, id| {
+            let tcp = Tcp { seq: 1 + number * 1000, ..tcp };
+            Packet { tcp: Some(tcp), ..packet(u64::from(number), id, 1000) }
+        };
+        let again = |other: u16| -> Vec<Packet> {
+            let both =
+                |number: u32| [sent(number, 9 + number as u16), sent(number, 9 + other + number as u16)];
+            (0..50).flat_map(both).collect()
+        };
+        assert_eq!((copied(&again(500)), copied(&again(0))), (None, Some(1)));
     }
 
     /// Whatever a file holds, reading it ends with packets or an error.
