@@ -215,3 +215,22 @@ def test_a_study_takes_nothing_from_elsewhere(
     assert set(zipfile.ZipFile("grid.zip").namelist()) == {
         *("manifest.json", "private.trace", "foreign/grid.toml", "foreign/small.toml"),
     }
+
+
+def test_every_file_that_a_scenario_names_is_known(tmp_path: Path) -> None:
+    """Bundles, studies and the guest take what a scenario says it read, of whatever kind the file is."""
+    (tmp_path / "bus.light").write_text("0 23 0 2 2 5\n100 20 0 2\n")
+    (tmp_path / "bus.down").write_text("1\n2\n3\n")
+    (tmp_path / "bus.sizes").write_text("100 -0.4\n200 -0.2\n")
+    trace = {"kind": "cellreplay", "light": "bus.light", "file": "bus.down", "sizes": "bus.sizes"}
+    link = {"from": "a", "to": "b", "delay": "10 ms", "trace": trace}
+    reverse = {"from": "b", "to": "a", "delay": "10 ms", "rate": "1 Mbit/s"}
+    content = {
+        "duration": "2 s",
+        "topology": {"kind": "graph", "nodes": ["a", "b"], "links": [link, reverse]},
+        "flows": [{"source": "a", "sink": "b", "transport": "cubic"}],
+    }
+    file = tmp_path / "bus.json"
+    file.write_text(json.dumps(content))
+    named = {path.name for path in lh.Scenario.load(file).input_files}
+    assert named == {"bus.light", "bus.down", "bus.sizes"}

@@ -3,7 +3,8 @@
 //! `frame_file.rs`, `size_file.rs`, `arrival_file.rs` and `trace_file.rs` say what is in them; `mod.rs` asks
 //! which ones there were.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -78,6 +79,8 @@ pub(super) struct InputFiles<'a> {
     pub(super) deliveries: BTreeMap<PathBuf, Deliveries>,
     /// By their file, whether it has the layout of another tool, and the way.
     pub(super) recordings: BTreeMap<(PathBuf, bool, Way), Recording>,
+    /// Those that were read, of whatever kind.
+    read: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl InputFiles<'_> {
@@ -92,6 +95,7 @@ impl InputFiles<'_> {
             captures: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             recordings: BTreeMap::new(),
+            read: RefCell::default(),
         }
     }
 
@@ -148,6 +152,7 @@ impl InputFiles<'_> {
         what: &str,
         parse: impl FnOnce(&Source<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.read.borrow_mut().insert(path.to_owned());
         let read;
         let text = match self.files {
             Files::In(_) | Files::Below(..) => {
@@ -185,6 +190,7 @@ impl InputFiles<'_> {
         }
         match crate::capture::read::read(&path, None) {
             Ok(capture) => {
+                self.read.borrow_mut().insert(path.clone());
                 let capture = Shared::new(capture);
                 self.captures.insert(path, Shared::clone(&capture));
                 Ok(capture)
@@ -196,19 +202,8 @@ impl InputFiles<'_> {
     }
 
     /// The files that were read, each once.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let frames = self.frames.keys().map(|(path, _)| path);
-        let mut paths: Vec<PathBuf> = frames
-            .chain(self.lengths.keys())
-            .chain(self.arrivals.keys())
-            .chain(self.captures.keys())
-            .chain(self.deliveries.keys())
-            .chain(self.recordings.keys().map(|(path, ..)| path))
-            .cloned()
-            .collect();
-        paths.sort();
-        paths.dedup();
-        paths
+    pub(super) fn paths(self) -> Vec<PathBuf> {
+        self.read.into_inner().into_iter().collect()
     }
 }
 
