@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lasthop_net::frames::FrameKind;
 
 use super::diagnostic::{ScenarioError, Source, quoted};
-use super::input_file::{InputFiles, Wrong, columns_of, each_line};
+use super::input_file::{InputFiles, Wrong, columns_of, each_line, heading};
 use super::keys::MOST_FRAMES;
 use super::reader::Reader;
 
@@ -58,7 +58,23 @@ impl Columns {
         };
         Some(Columns { number, kind, size })
     }
+
+    /// The same if a heading says in which column the size is.
+    fn below(heading: &[&str], fields: &[&str]) -> Option<Columns> {
+        let names_size = |name: &&str| {
+            let name = name.to_ascii_lowercase();
+            SIZES.iter().any(|&size| name.starts_with(size))
+        };
+        let mut sizes = (0..).zip(heading).filter(|(_, name)| names_size(name)).map(|(column, _)| column);
+        let (Some(size), None) = (sizes.next(), sizes.next()) else { return None };
+        let kind = fields.iter().position(|field| kind_of(field).is_some());
+        (fields.len() == heading.len()).then_some(Columns { number: fields.len(), kind, size })
+    }
 }
+
+/// How a heading calls the column of sizes, or begins to.
+const SIZES: [&str; 8] =
+    ["size", "frame_size", "framesize", "pkt_size", "length", "frame_length", "framelength", "bytes"];
 
 /// The type of a frame by its name: the letters I, P, B of either case, SI and SP (H.264), IDR, and the NAL unit types
 /// of H.265. There only IRAP pictures (IDR, CRA, BLA) can be decoded alone, and what ends in `_N` is no reference for
@@ -133,8 +149,10 @@ fn frame_of<'t>(
 fn parse(source: &Source<'_>, bits: bool) -> Result<Frames> {
     let mut frames = Vec::new();
     let mut columns: Option<Columns> = None;
+    let heading = heading(source);
     each_line(source, |fields| {
-        let Some(form) = columns.or_else(|| Columns::of(fields)) else {
+        let known = columns.or_else(|| Columns::below(&heading, fields)).or_else(|| Columns::of(fields));
+        let Some(form) = known else {
             let message = format!("these are no columns of a frame trace: {}", quoted(&fields.join(" ")));
             return Err(Wrong::at(fields[0], message, format!("expected {FORMS}")));
         };
@@ -175,6 +193,10 @@ mod tests {
         assert_eq!(frames("size,type\n7000,I\n4000,P\n"), [(7000, I), (4000, P)]);
         let verbose = "FrameNo FrameType Time[ms] Length[byte]\r\n0\tI\t0\t534\r\n1\tP\t120\t1542\r\n";
         assert_eq!(frames(verbose), [(534, I), (1542, P)]);
+        // A heading may name another column than the fourth, and one without a type.
+        assert_eq!(frames("time type size psnr\n0 I 5000 40\n1 P 300 38\n"), [(5000, I), (300, P)]);
+        assert_eq!(frames("frame,type,pkt_size\n1,I,5000\n"), [(5000, I)]);
+        assert_eq!(frames("time bytes\n0 70\n1 80\n"), [(70, Any), (80, Any)]);
         let quality = "0 0.0 I 4480 35.1 40.2 41.3\n1 33.3 B 120 34.0 40.0 41.0\n";
         assert_eq!(frames(quality), [(4480, I), (120, B)]);
     }

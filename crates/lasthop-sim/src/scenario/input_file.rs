@@ -348,6 +348,20 @@ pub(super) fn columns_of(fields: &[&str]) -> String {
     }
 }
 
+/// Whether a first line with these fields is a heading.
+fn is_heading(fields: &[&str]) -> bool {
+    fields.iter().all(|field| field.parse::<f64>().is_err())
+}
+
+/// The fields of the heading of a file; none if there is none.
+pub(super) fn heading<'t>(source: &Source<'t>) -> Vec<&'t str> {
+    let (mut fields, mut at) = (Vec::new(), 0);
+    while at < source.text.len() && fields.is_empty() {
+        at += split_line(&source.text[at..], &mut fields);
+    }
+    if is_heading(&fields) { fields } else { Vec::new() }
+}
+
 /// Hands the fields of each line that is not empty to `take`, behind a heading if there is one.
 pub(super) fn each_line<'t>(
     source: &Source<'t>,
@@ -360,9 +374,7 @@ pub(super) fn each_line<'t>(
         if fields.is_empty() {
             continue;
         }
-        let is_heading =
-            std::mem::take(&mut is_first) && fields.iter().all(|field| field.parse::<f64>().is_err());
-        if !is_heading {
+        if !(std::mem::take(&mut is_first) && is_heading(&fields)) {
             take(&fields).map_err(|wrong| wrong.in_source(source))?;
         }
     }
