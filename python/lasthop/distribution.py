@@ -5,11 +5,13 @@ Called by `Run.plot`, `Comparison.plot` and ``lasthop plot`` with ``cdf``. Draws
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lasthop import columns
 from lasthop.errors import ArgumentError
+from lasthop.flow_groups import took_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from lasthop.drawing import Picture
     from lasthop.results import Run
 
+#: What transfers took; some do not finish.
+COMPLETION = "completion_s"
 #: The delay of each packet, which the trace tells.
 PACKET_DELAY = "packet_delay_s"
 #: What a curve counts, by the table of its column.
@@ -35,6 +39,15 @@ class Sample:
     label: str
     sender: str
     values: list[float]
+    #: Transfers that did not finish: they belong to the whole, and have no value.
+    missing: int = 0
+
+    @property
+    def named(self) -> str:
+        """The label and how many there are."""
+        whole = len(self.values) + self.missing
+        counted = f"{len(self.values):,} of {whole:,}" if self.missing else f"{whole:,}"
+        return f"{self.label} ({counted})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,7 @@ def of_run(run: Run, name: str, label: str | None = None) -> list[Sample]:
         values = _numbers(run.series, wanted, run.seed).filter(after).select("flow", wanted.name)
     else:
         values = _delays(run.hops)
+    late = _unfinished(flows.to_dicts()) if wanted.name == COMPLETION else Counter[str]()
     told = values.drop_nulls().join(
         flows.select(pl.col("name").alias("flow"), "transport"), on="flow", maintain_order="left"
     )
@@ -93,11 +107,20 @@ def of_run(run: Run, name: str, label: str | None = None) -> list[Sample]:
     if label is not None:
         senders = [sender for (sender,), _ in groups]
         sender = str(senders[0]) if len(senders) == 1 else label
-        return [Sample(label, sender, told[wanted.name].cast(pl.Float64).to_list())]
+        return [Sample(label, sender, told[wanted.name].cast(pl.Float64).to_list(), late.total())]
     return [
-        Sample(str(sender), str(sender), table[wanted.name].cast(pl.Float64).to_list())
+        Sample(str(sender), str(sender), table[wanted.name].cast(pl.Float64).to_list(), late[str(sender)])
         for (sender,), table in groups
     ]
+
+
+def _unfinished(flows: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Count, by transport, the transfers that came and did not finish."""
+    return Counter(
+        str(flow["transport"])
+        for flow in flows
+        if flow.get(COMPLETION) is None and flow.get("transfer_bytes") is not None and took_part(flow)
+    )
 
 
 def of_comparison(comparison: Comparison, name: str) -> list[Sample]:
@@ -109,10 +132,12 @@ def of_comparison(comparison: Comparison, name: str) -> list[Sample]:
     if wanted.table == "hops":
         raise ArgumentError("a comparison keeps no packets: run each with --trace, and give the folders")
     if wanted.table == "flows":
-        return [
-            Sample(transport, transport, _of_records(comparison.runs[transport], wanted.name))
-            for transport in comparison.transports
-        ]
+        samples = []
+        for transport in comparison.transports:
+            flows = [flow for record in comparison.runs[transport] for flow in record["flows"]]
+            late = _unfinished(flows).total() if wanted.name == COMPLETION else 0
+            samples.append(Sample(transport, transport, _known(flows, wanted.name), late))
+        return samples
     after = pl.col("time_s") > marks_of(comparison.scenario, comparison.seeds[0]).warmup_s
     series = comparison.series.filter(after)
     return [
@@ -128,8 +153,8 @@ def of_comparison(comparison: Comparison, name: str) -> list[Sample]:
     ]
 
 
-def _of_records(records: Iterable[Mapping[str, Any]], name: str) -> list[float]:
-    values = (flow.get(name) for record in records for flow in record["flows"])
+def _known(flows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
+    values = (flow.get(name) for flow in flows)
     return [float(value) for value in values if isinstance(value, int | float)]
 
 
@@ -168,11 +193,17 @@ def draw(samples: Sequence[Sample], name: str, title: str, *paths: str | Path) -
 
 
 def _steps(sample: Sample, factor: float) -> tuple[list[float], list[float]]:
-    """Return the corners of the curve: at each value the share that has at most it."""
+    """Return the corners of the curve: at each value the share that has at most it.
+
+    Examples
+    --------
+    >>> _steps(Sample("web", "cubic", [2.0, 1.0], missing=2), 1.0)
+    ([1.0, 1.0, 2.0], [0.0, 0.25, 0.5])
+    """
     values = sorted(sample.values)
-    count = len(values)
+    whole = len(values) + sample.missing
     return [values[0] / factor, *(value / factor for value in values)], [
-        step / count for step in range(count + 1)
+        step / whole for step in range(len(values) + 1)
     ]
 
 
@@ -199,7 +230,7 @@ def _figure(samples: Sequence[Sample], wanted: Quantity, title: str) -> Figure:
             where="post",
             color=COLOURS[style % len(COLOURS)],
             linestyle=MATPLOTLIB_DASHES[style % len(MATPLOTLIB_DASHES)],
-            label=f"{sample.label} ({len(sample.values):,})",
+            label=sample.named,
         )
     axes.set_xlabel(label)
     axes.set_ylabel(f"share of {COUNTED[wanted.table]} with at most this value")
@@ -222,9 +253,7 @@ def _page(samples: Sequence[Sample], wanted: Quantity, title: str) -> Any:  # no
     for sample in samples:
         x, y = _steps(sample, factor)
         colour = COLOURS[chosen[sample.sender] % len(COLOURS)]
-        page.add_scatter(
-            x=x, y=y, name=f"{sample.label} ({len(sample.values):,})", line={"shape": "hv", "color": colour}
-        )
+        page.add_scatter(x=x, y=y, name=sample.named, line={"shape": "hv", "color": colour})
     share = f"share of {COUNTED[wanted.table]} with at most this value"
     page.update_layout(
         title=f"{title}: distribution of {wanted.label}",

@@ -120,6 +120,10 @@ def test_what_comes_after_the_end_is_no_transfer(command: Callable[..., Result],
     counted = len(came.filter(pl.col("transfer_bytes") <= 100_000))
     assert [len(box.values) + box.missing for box in small] == [counted]
     finished = came["completion_s"].drop_nulls().len()
+    drawn = run.plot(tmp_path / "cdf.svg", cdf="completion").figure
+    ((_, shares),) = [line.get_data() for line in drawn.axes[0].lines]
+    assert max(shares) == pytest.approx(finished / len(came))
+    assert drawn.axes[0].get_legend_handles_labels()[1] == [f"cubic ({finished} of {len(came)})"]
     told = command("run", file, "--seed", 4).stdout
     assert f"web ({len(came)} flows, cubic)" in told
     assert f"completion ({finished} of {len(came)} finished)" in told
