@@ -222,15 +222,17 @@ def test_every_file_that_a_scenario_names_is_known(tmp_path: Path) -> None:
     (tmp_path / "bus.light").write_text("0 23 0 2 2 5\n100 20 0 2\n")
     (tmp_path / "bus.down").write_text("1\n2\n3\n")
     (tmp_path / "bus.sizes").write_text("100 -0.4\n200 -0.2\n")
+    (tmp_path / "bunny.txt").write_text("1000 2000\n1500 2500\n")
     trace = {"kind": "cellreplay", "light": "bus.light", "file": "bus.down", "sizes": "bus.sizes"}
+    video = {"kind": "video-on-demand", "ladder": ["1 Mbit/s", "2 Mbit/s"], "sizes": "bunny.txt"}
     link = {"from": "a", "to": "b", "delay": "10 ms", "trace": trace}
     reverse = {"from": "b", "to": "a", "delay": "10 ms", "rate": "1 Mbit/s"}
     content = {
         "duration": "2 s",
         "topology": {"kind": "graph", "nodes": ["a", "b"], "links": [link, reverse]},
-        "flows": [{"source": "a", "sink": "b", "transport": "cubic"}],
+        "flows": [{"source": "a", "sink": "b", "transport": "cubic", "traffic": video}],
     }
     file = tmp_path / "bus.json"
     file.write_text(json.dumps(content))
     named = {path.name for path in lh.Scenario.load(file).input_files}
-    assert named == {"bus.light", "bus.down", "bus.sizes"}
+    assert named == {"bus.light", "bus.down", "bus.sizes", "bunny.txt"}

@@ -43,6 +43,9 @@ pub enum Rule {
 pub struct PlayerPlan {
     /// Bit rates in bit/s, rising.
     pub ladder: Arc<[u64]>,
+    /// Bytes of each segment at each bit rate, segment by segment, and again from the first; none if all have what
+    /// their bit rate says.
+    pub sizes: Arc<[u32]>,
     /// Length of video in a segment.
     pub segment: Span,
     /// Segments of the video; `None` does not end.
@@ -68,8 +71,13 @@ impl Offered for Arc<PlayerPlan> {
 }
 
 impl PlayerPlan {
-    /// Bytes of a segment at this bit rate.
-    fn bytes(&self, rate: usize) -> u64 {
+    /// Bytes of the segment `number`, from 0, at this bit rate.
+    fn bytes(&self, rate: usize, number: u64) -> u64 {
+        if !self.sizes.is_empty() {
+            let segments = self.sizes.len() / self.ladder.len();
+            return u64::from(self.sizes[(number % segments as u64) as usize * self.ladder.len() + rate])
+                .max(1);
+        }
         let bits = u128::from(self.ladder[rate]) * u128::from(self.segment.0) / 1_000_000_000;
         (bits as u64 / 8).max(1)
     }
@@ -88,8 +96,8 @@ fn by_throughput(ladder: &[u64], rates: &VecDeque<f64>) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= trusted).unwrap_or(0)
 }
 
-/// What BOLA-BASIC chooses with `level` segments in the buffer and the control parameter `v`. All segments are equally
-/// long, so bit rates stand for sizes.
+/// What BOLA-BASIC chooses with `level` segments in the buffer and the control parameter `v`. Bit rates stand for
+/// sizes, also where those of single segments are listed: the paper's are the mean ones.
 fn by_buffer(ladder: &[u64], (v, gp): (f64, f64), level: f64) -> usize {
     let least = ladder[0] as f64;
     let score = |&rate: &u64| (v * (libm::log(rate as f64 / least) + gp) - level) / rate as f64;
@@ -309,7 +317,7 @@ impl Player {
             return;
         }
         let rate = self.choose();
-        let answer = self.plan.bytes(rate);
+        let answer = self.plan.bytes(rate, self.number);
         self.asked += answer;
         self.number += 1;
         self.pending = Some((rate, now, self.asked));
@@ -329,7 +337,7 @@ impl Client for Player {
             self.rates.pop_front();
         }
         let taken = now.since(asked).seconds().max(1e-9);
-        self.rates.push_back(self.plan.bytes(rate) as f64 * 8.0 / taken);
+        self.rates.push_back(self.plan.bytes(rate, self.number - 1) as f64 * 8.0 / taken);
         let is_last = self.plan.segments == Some(self.number) || now >= self.until;
         self.screen.add(&self.plan, rate, is_last, now);
         self.go_on(now, acts);
@@ -386,6 +394,7 @@ mod tests {
     fn plan(rule: Rule, segments: Option<u64>) -> Arc<PlayerPlan> {
         Arc::new(PlayerPlan {
             ladder: [1_000_000, 2_000_000].into(),
+            sizes: Arc::default(),
             segment: Span::from_secs(2),
             segments,
             rule,
@@ -399,6 +408,24 @@ mod tests {
 
     fn at(tenths: u64) -> Time {
         Time::ZERO + Span::from_millis(100 * tenths)
+    }
+
+    /// Two segments of 1000 and 300 B at the lower bit rate, 5000 and 700 B at the higher, and again from the first.
+    /// The rate at which one came is by its own bytes: 40 kbit in 0.1 s.
+    #[test]
+    fn listed_segments_have_sizes_of_their_own() {
+        let listed =
+            PlayerPlan { sizes: [1000, 5000, 300, 700].into(), ..(*plan(Rule::Fixed(1), None)).clone() };
+        let mut player = Player::new(&Arc::new(listed), Stream::new(1, "p"), Time::MAX);
+        let mut acts = Acts::default();
+        player.start(Time::ZERO, &mut acts);
+        let mut asked = Vec::new();
+        for (tenths, bytes) in [(1, 5000), (2, 5700), (3, 10_700)] {
+            asked.extend(acts.asks.drain(..).map(|ask| ask.answer));
+            player.arrive(0, bytes, at(tenths), &mut acts);
+        }
+        assert_eq!(asked, [5000, 700, 5000]);
+        assert_eq!(player.rates.iter().map(|rate| rate.round()).collect::<Vec<_>>(), [4e5, 56e3, 4e5]);
     }
 
     /// Segments of 2 s that are there after 1.0, 5.0, 6.0 and 6.5 s: it starts at 1.0, stands still from 3.0, goes on

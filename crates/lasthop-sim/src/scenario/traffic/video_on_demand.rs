@@ -8,8 +8,8 @@ use lasthop_net::plan::{Connections, Traffic};
 use lasthop_net::traffic::player::{PlayerPlan, Rule};
 
 use super::super::declare::table;
-use super::super::diagnostic::ScenarioError;
-use super::super::input_file::InputFiles;
+use super::super::diagnostic::{ScenarioError, Source, quoted};
+use super::super::input_file::{InputFiles, Wrong, columns_of, each_line};
 use super::super::keys::{ANY_TIME, Kind, LONGEST, SOME_TIME};
 use super::super::reader::Reader;
 
@@ -29,9 +29,12 @@ table! {
     struct Keys {
         /// Bit rates, rising. Default: ten from 230 kbit/s to 6 Mbit/s, those of "Big Buck Bunny" in the paper on BOLA.
         ladder: Option<Vec<Rate>> = Kind::List(&Kind::Rate);
+        /// A file with the size of each segment, a line for each, in bytes at each bit rate of the ladder in its order:
+        /// what encoders at a variable rate make. The video has as many segments, or begins again if length is given.
+        sizes: Option<String> = Kind::File;
         /// Length of video in a segment.
         segment: Span = Kind::Duration { min: Span::from_millis(10), max: LONGEST }, default("\"3 s\"");
-        /// Length of the video, in whole segments. Default: it does not end.
+        /// Length of the video, in whole segments. Default: it does not end, or it is that of sizes.
         length: Option<Span> = SOME_TIME;
         /// How the bit rate is chosen: bola by the buffer (BOLA-BASIC), throughput by the rate of the last four
         /// segments, fixed always the highest of the ladder.
@@ -51,7 +54,7 @@ table! {
     }
 }
 
-pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic> {
+pub(super) fn read(table: &Reader<'_>, files: &mut InputFiles<'_>) -> Result<Traffic> {
     let keys = Keys::read(table)?;
     let Keys { segment, buffer, .. } = keys;
     if buffer < segment + segment {
@@ -67,6 +70,16 @@ pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic
         Ok(video)
     };
     let ladder = ladder(table, keys.ladder)?;
+    let sizes: Arc<[u32]> = match &keys.sizes {
+        None => Arc::default(),
+        Some(file) => {
+            let path = files.path_at(table, "sizes", file)?;
+            files
+                .parsed_at((table, "sizes"), &path, "the segments", |source| sizes_of(source, ladder.len()))?
+                .into()
+        }
+    };
+    let listed = (!sizes.is_empty()).then_some((sizes.len() / ladder.len()) as u64);
     let rule = match keys.rule {
         "bola" => Rule::Bola { gp: keys.gp.unwrap_or(5.0) },
         rule if keys.gp.is_some() => {
@@ -79,7 +92,8 @@ pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic
     Ok(Traffic::Player(Arc::new(PlayerPlan {
         ladder,
         segment,
-        segments: keys.length.map(|length| length.0.div_ceil(segment.0).max(1)),
+        segments: keys.length.map(|length| length.0.div_ceil(segment.0).max(1)).or(listed),
+        sizes,
         rule,
         buffer,
         startup: enough("startup", keys.startup)?,
@@ -97,4 +111,70 @@ fn ladder(table: &Reader<'_>, listed: Option<Vec<Rate>>) -> Result<Arc<[u64]>> {
         return Err(table.error("ladder", message, "write them rising, each once"));
     }
     Ok(rates.into())
+}
+
+/// Most segments of a list: a day of segments of two seconds.
+const MOST_SEGMENTS: usize = 43_200;
+const SIZES: &str = "bytes of a segment at each bit rate of the ladder, by line";
+
+/// The sizes of a list, segment by segment, `rates` of each.
+fn sizes_of(source: &Source<'_>, rates: usize) -> Result<Vec<u32>> {
+    let mut sizes = Vec::new();
+    each_line(source, |fields| {
+        if fields.len() != rates {
+            let message = format!("{}, and the ladder has {rates} bit rates", columns_of(fields));
+            return Err(Wrong::at(fields[0], message, format!("expected {SIZES}")));
+        }
+        if sizes.len() >= MOST_SEGMENTS * rates {
+            let message = format!("more than {MOST_SEGMENTS} segments");
+            return Err(Wrong::at(fields[0], message, "shorten the file"));
+        }
+        for field in fields {
+            match field.parse::<u32>() {
+                Ok(bytes) if (1..=LARGEST_SEGMENT).contains(&bytes) => sizes.push(bytes),
+                _ => {
+                    let message = format!("no size of a segment: {}", quoted(field));
+                    let expected = format!("expected a whole number of bytes, 1 to {LARGEST_SEGMENT}");
+                    return Err(Wrong::at(field, message, expected));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    if sizes.is_empty() {
+        let file = source.file.unwrap_or_default();
+        let message = "the file holds no segment".to_owned();
+        return Err(ScenarioError::of_file(file, message, &format!("expected {SIZES}")));
+    }
+    Ok(sizes)
+}
+
+/// Most bytes of a segment.
+const LARGEST_SEGMENT: u32 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> std::result::Result<Vec<u32>, String> {
+        let source = Source { file: Some("bunny.txt"), text, overrides: &[] };
+        sizes_of(&source, 2).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sizes_by_segment() {
+        assert_eq!(read("low high\r\n100 200\r\n\n300,400 # the end\r\n"), Ok(vec![100, 200, 300, 400]));
+        for (text, place, message) in [
+            ("100 200\n300\n", ":2:1", "1 column, and the ladder has 2 bit rates"),
+            ("100 200 300\n", ":1:1", "3 columns, and the ladder has 2 bit rates"),
+            ("100 -200\n", ":1:5", "no size of a segment: \"-200\""),
+            ("100 2.5\n", ":1:5", "no size of a segment: \"2.5\""),
+            ("100 0\n", ":1:5", "no size of a segment: \"0\""),
+            ("100 1000000001\n", ":1:5", "no size of a segment"),
+            ("", "", "the file holds no segment"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(message) && error.contains(&format!("at bunny.txt{place}")), "{error}");
+        }
+    }
 }
