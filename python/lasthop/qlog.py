@@ -44,7 +44,7 @@ def write(run: Run, path: Path, flow: str | None = None) -> None:
     chosen = (known[0] if len(known) == 1 else None) if flow is None else flow
     if not known:
         raise ArgumentError(
-            "no flow of this run sends TCP, or kept the log of a stack that writes one, such as quinn"
+            "no flow of this run sends TCP, or kept the log of a stack that writes one, such as quinn or noq"
         )
     if chosen is None or chosen not in known:
         wrong = (

@@ -1,20 +1,19 @@
-//! Our controllers in quinn: its `Controller` trait driven by a [`Host`] of `lasthop-cc`.
+//! Our controllers in quinn and noq: their `Controller` traits driven by a [`Host`] of `lasthop-cc`.
 //!
-//! quinn tells a controller of bytes, not of packets, and paces by the window alone. So a law that samples the
-//! delivery rate, paces, moves timers or needs a receiver of its own is refused by name. What the others lose: a
-//! reduction is never undone, as quinn does not say that a loss was none; the RTT contains the wait of delayed ACKs;
-//! and a timeout is known only as persistent congestion (RFC 9002 §7.6).
+//! Both tell a controller of bytes, not of packets. quinn paces by the window alone, and does not say that a loss was
+//! none; noq paces as it is told, and says it, so that a reduction is undone. A law that samples the delivery rate,
+//! moves timers or needs a receiver of its own is refused by name, and in quinn one that paces. What the others lose:
+//! the RTT contains the wait of delayed ACKs, and a timeout is known only as persistent congestion (RFC 9002 §7.6).
 
-use std::any::Any;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lasthop::{Span, Time};
-use lasthop_cc::host::{Floors, Host};
+use lasthop_cc::host::{Floors, Host, Memory};
 use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossKind, LossSample, Start, Window};
-use quinn_proto::RttEstimator;
-use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+
+use crate::stack::span;
 
 /// RFC 9002 §7.2: ten packets, but no more than 14,720 bytes and no less than two packets.
 const INITIAL_PACKETS: u64 = 10;
@@ -22,7 +21,7 @@ const INITIAL_BYTES: u64 = 14_720;
 /// RFC 9002 §7.2: the least window, in packets.
 const LEAST_PACKETS: u64 = 2;
 
-/// A controller of ours that quinn can drive: the scenario has refused all others
+/// A controller of ours that a stack can drive: the scenario has refused all others
 /// ([`lasthop_sim::scenario::Stack::controller`]).
 #[derive(Clone, Debug)]
 pub struct Ours {
@@ -69,7 +68,7 @@ impl Beliefs {
     }
 }
 
-/// When the newest of the packets was sent that quinn has told a controller are lost. Clones are the same.
+/// When the newest of the packets was sent that the stack has told a controller are lost. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses(Arc<Mutex<Option<Instant>>>);
 
@@ -77,81 +76,38 @@ impl Losses {
     pub(crate) fn newest(&self) -> Option<Instant> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Of a congestion event: without lost bytes it is a mark.
+    pub(crate) fn note(&self, sent: Instant, lost_bytes: u64) {
+        if lost_bytes > 0 {
+            let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *newest = (*newest).max(Some(sent));
+        }
+    }
 }
 
-/// Any controller, with an ear for what is lost.
-pub(crate) struct Overheard {
-    pub(crate) factory: Arc<dyn ControllerFactory + Send + Sync>,
+/// What makes any controller of a stack, with an ear for what is lost.
+pub(crate) struct Overheard<F: ?Sized> {
+    pub(crate) factory: Arc<F>,
     pub(crate) losses: Losses,
 }
 
-impl ControllerFactory for Overheard {
-    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        let controller = self.factory.clone().build(now, current_mtu);
-        Box::new(Overhearing { controller, losses: self.losses.clone() })
-    }
+/// Such a controller.
+#[derive(Debug)]
+pub(crate) struct Overhearing<C: ?Sized> {
+    pub(crate) losses: Losses,
+    pub(crate) controller: Box<C>,
 }
 
-struct Overhearing {
-    controller: Box<dyn Controller>,
-    losses: Losses,
-}
-
-impl Controller for Overhearing {
-    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
-        self.controller.on_sent(now, bytes, last_packet_number);
-    }
-
-    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        self.controller.on_ack(now, sent, bytes, app_limited, rtt);
-    }
-
-    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
-        self.controller.on_end_acks(now, in_flight, app_limited, largest);
-    }
-
-    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
-        // Without lost bytes it is a mark.
-        if lost_bytes > 0 {
-            let mut newest = self.losses.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *newest = (*newest).max(Some(sent));
-        }
-        self.controller.on_congestion_event(now, sent, is_persistent, lost_bytes);
-    }
-
-    fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.controller.on_mtu_update(new_mtu);
-    }
-
-    fn window(&self) -> u64 {
-        self.controller.window()
-    }
-
-    fn metrics(&self) -> ControllerMetrics {
-        self.controller.metrics()
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Overhearing { controller: self.controller.clone_box(), losses: self.losses.clone() })
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.controller.initial_window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self.controller.into_any()
-    }
-}
-
-impl ControllerFactory for Ours {
-    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+impl Ours {
+    /// A controller for a connection, or a path, whose packets have this length.
+    pub(crate) fn drive(&self, now: Instant, current_mtu: u16) -> Driven {
         let packet = u64::from(current_mtu);
         let initial = (INITIAL_PACKETS * packet).min(INITIAL_BYTES.max(LEAST_PACKETS * packet));
         let window = Window { cwnd: initial as f64 / packet as f64, ssthresh: f64::INFINITY };
         let mut host = Host::new(&self.config, Floors::Rfc, window);
         host.start(&Start { now: Time::ZERO, history: &[], handshake: Span::ZERO, mss: current_mtu.into() });
-        Box::new(Driven {
+        Driven {
             host,
             base: now,
             packet,
@@ -162,13 +118,14 @@ impl ControllerFactory for Ours {
             remainder: 0,
             recovery: None,
             first_sent: None,
+            before: None,
             beliefs: self.beliefs.clone(),
-        })
+        }
     }
 }
 
 /// What the packets of one ACK told.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Acked {
     bytes: u64,
     /// When the newest was sent.
@@ -180,8 +137,8 @@ struct Acked {
 
 /// A host of `lasthop-cc` for one connection. `sent` counts bytes, and `una` those that are no longer in flight: what
 /// sequence numbers are to TCP.
-#[derive(Clone)]
-struct Driven {
+#[derive(Clone, Debug)]
+pub(crate) struct Driven {
     host: Host,
     base: Instant,
     packet: u64,
@@ -193,6 +150,8 @@ struct Driven {
     remainder: u64,
     /// When the window was reduced last.
     recovery: Option<Instant>,
+    /// What there was before that, unless it was undone.
+    before: Option<Box<Memory>>,
     first_sent: Option<Instant>,
     beliefs: Beliefs,
 }
@@ -208,26 +167,23 @@ impl Driven {
     }
 }
 
-fn span(duration: std::time::Duration) -> Span {
-    Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
-impl Controller for Driven {
-    fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
+/// What the traits of the stacks ask, each by a call of the same name.
+impl Driven {
+    pub(crate) fn sent(&mut self, now: Instant, bytes: u64) {
         self.first_sent.get_or_insert(now);
         self.sent += bytes;
     }
 
-    fn on_ack(&mut self, _: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+    pub(crate) fn acked(&mut self, sent: Instant, bytes: u64, app_limited: bool, srtt: Duration) {
         self.acked.bytes += bytes;
         self.acked.sent = self.acked.sent.max(Some(sent));
-        self.acked.srtt = span(rtt.get());
+        self.acked.srtt = span(srtt);
         if self.is_new(sent) && !app_limited {
             self.acked.growing += bytes;
         }
     }
 
-    fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
+    pub(crate) fn end_acks(&mut self, now: Instant, in_flight: u64) {
         let acked = std::mem::take(&mut self.acked);
         if acked.bytes == 0 {
             return;
@@ -269,12 +225,13 @@ impl Controller for Driven {
         });
     }
 
-    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
+    pub(crate) fn congestion(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
         self.una = (self.una + lost_bytes).min(self.sent);
         if !self.is_new(sent) {
             return;
         }
         self.recovery = Some(now);
+        self.before = Some(Box::new(self.host.remember()));
         // RFC 9002 §7.3.2 reduces the window, not the flight. At this call the flight is without the packets of the ACK
         // that told of the loss, and behind the window by what the pacer holds back.
         let flight = self.host.window.cwnd;
@@ -292,7 +249,14 @@ impl Controller for Driven {
         self.host.reduced();
     }
 
-    fn on_mtu_update(&mut self, new_mtu: u16) {
+    /// All that was lost before the last reduction has arrived after all.
+    pub(crate) fn spurious(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.host.undo(*before);
+        }
+    }
+
+    pub(crate) fn mtu(&mut self, new_mtu: u16) {
         // The window keeps its bytes.
         let ratio = self.packet as f64 / f64::from(new_mtu);
         self.packet = new_mtu.into();
@@ -300,27 +264,114 @@ impl Controller for Driven {
         self.host.window.ssthresh *= ratio;
     }
 
-    fn window(&self) -> u64 {
+    /// In bytes, as all that follows.
+    pub(crate) fn cwnd(&self) -> u64 {
         ((self.host.window.cwnd * self.packet as f64) as u64).max(LEAST_PACKETS * self.packet)
     }
 
-    fn metrics(&self) -> ControllerMetrics {
-        let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.window();
-        let ssthresh = self.host.window.ssthresh;
-        metrics.ssthresh = ssthresh.is_finite().then_some((ssthresh * self.packet as f64) as u64);
-        metrics
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
-    }
-
-    fn initial_window(&self) -> u64 {
+    pub(crate) fn initial(&self) -> u64 {
         self.initial
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
+    pub(crate) fn ssthresh(&self) -> Option<u64> {
+        let ssthresh = self.host.window.ssthresh;
+        ssthresh.is_finite().then_some((ssthresh * self.packet as f64) as u64)
+    }
+
+    /// Per second.
+    pub(crate) fn pace(&self) -> Option<u64> {
+        self.host.decision().pacing.map(|segments| (segments * self.packet as f64) as u64)
     }
 }
+
+/// The traits of a stack for [`Ours`], [`Driven`] and [`Overheard`]: what is the same in both, and what is its own.
+macro_rules! controllers {
+    ($proto:ident, driven { $($driven:item)* } overhearing { $($overhearing:item)* }) => {
+        impl $proto::congestion::ControllerFactory for $crate::controller::Ours {
+            fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+                Box::new(self.drive(now, current_mtu))
+            }
+        }
+
+        impl Controller for $crate::controller::Driven {
+            fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
+                self.sent(now, bytes);
+            }
+
+            fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
+                self.end_acks(now, in_flight);
+            }
+
+            fn on_mtu_update(&mut self, new_mtu: u16) {
+                self.mtu(new_mtu);
+            }
+
+            fn window(&self) -> u64 {
+                self.cwnd()
+            }
+
+            fn clone_box(&self) -> Box<dyn Controller> {
+                Box::new(self.clone())
+            }
+
+            fn initial_window(&self) -> u64 {
+                self.initial()
+            }
+
+            fn into_any(self: Box<Self>) -> Box<dyn Any> {
+                self
+            }
+
+            $($driven)*
+        }
+
+        /// What makes a controller of the stack.
+        pub(crate) type Factory = dyn $proto::congestion::ControllerFactory + Send + Sync;
+
+        impl $proto::congestion::ControllerFactory for $crate::controller::Overheard<Factory> {
+            fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+                let controller = self.factory.clone().build(now, current_mtu);
+                Box::new($crate::controller::Overhearing { controller, losses: self.losses.clone() })
+            }
+        }
+
+        impl Controller for $crate::controller::Overhearing<dyn Controller> {
+            fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+                self.controller.on_sent(now, bytes, last_packet_number);
+            }
+
+            fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+                self.controller.on_end_acks(now, in_flight, app_limited, largest);
+            }
+
+            fn on_mtu_update(&mut self, new_mtu: u16) {
+                self.controller.on_mtu_update(new_mtu);
+            }
+
+            fn window(&self) -> u64 {
+                self.controller.window()
+            }
+
+            fn metrics(&self) -> $proto::congestion::ControllerMetrics {
+                self.controller.metrics()
+            }
+
+            fn clone_box(&self) -> Box<dyn Controller> {
+                let controller = self.controller.clone_box();
+                Box::new($crate::controller::Overhearing { controller, losses: self.losses.clone() })
+            }
+
+            fn initial_window(&self) -> u64 {
+                self.controller.initial_window()
+            }
+
+            fn into_any(self: Box<Self>) -> Box<dyn Any> {
+                self.controller.into_any()
+            }
+
+            $($overhearing)*
+        }
+    };
+}
+
+pub(crate) use controllers;

@@ -101,12 +101,12 @@ impl End {
     }
 
     /// What the stack says of itself.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&mut self) -> Report {
         self.stack.report()
     }
 
     /// Payload that the application of this end has read.
-    pub(crate) fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&mut self) -> u64 {
         self.stack.delivered()
     }
 

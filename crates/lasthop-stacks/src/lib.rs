@@ -4,8 +4,9 @@
 //! [`Run`] drives any number of connections over a [`lasthop::Network`], beside the flows that the scenario has itself.
 //! It fixes the order within an instant, catches what panics in a stack, and ends a stack that does not let time pass.
 //!
-//! [`quinn`] is QUIC by quinn-proto, [`smoltcp`] TCP by smoltcp. Their entropy comes from the run's streams, so that
-//! one seed gives the same times, lengths and ECN bits each time; `docs/reference/stacks.md` says what differs.
+//! [`quinn`] is QUIC by quinn-proto, [`noq`] by its fork noq-proto, and [`smoltcp`] is TCP by smoltcp. Their entropy
+//! comes from the run's streams, so that one seed gives the same times, lengths and ECN bits each time;
+//! `docs/reference/stacks.md` says what differs.
 //! [`judge`] reads the datagrams of QUIC and holds them against RFC 9002.
 //!
 //! ```
@@ -34,7 +35,9 @@ mod end;
 mod entropy;
 pub mod judge;
 mod log;
+pub mod noq;
 mod plain;
+mod quic;
 pub mod quinn;
 #[cfg(unix)]
 pub mod real;

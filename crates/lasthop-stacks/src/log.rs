@@ -1,8 +1,10 @@
-//! The qlog of an end of quinn, on its way from the stack to who drives it (draft-ietf-quic-qlog-main-schema-05).
+//! The qlog of an end of a connection, on its way from the stack to what drives it: that of quinn by
+//! draft-ietf-quic-qlog-main-schema-05, that of noq by a later draft.
 //!
 //! What quinn-proto 0.11.19 writes is read back and mended where it is not what the schema says: its RTT are in seconds
 //! and not in milliseconds, the lengths of packets stand where the schema has those without headers, every loss is said
-//! to be found by reordering, and neither the end nor the meaning of its times is told.
+//! to be found by reordering, and neither the end nor the meaning of its times is told. noq-proto 1.4.0 shares with it
+//! the lengths, the end and the times alone.
 
 use std::io;
 use std::mem;
@@ -77,7 +79,7 @@ fn mend(record: &mut Value, answers: bool) -> Option<()> {
     }
     let data = record.get_mut("data")?.as_object_mut()?;
     match kind.as_str() {
-        "transport:packet_sent" => {
+        "transport:packet_sent" | "quic:packet_sent" => {
             let length = data.get_mut("header")?.as_object_mut()?.remove("length")?;
             data.insert("raw".to_owned(), json!({ "length": length }));
         }

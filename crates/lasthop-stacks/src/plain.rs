@@ -1,18 +1,10 @@
-//! What packets of quinn carry, read where they are still plain: on their way into the keys of its TLS.
+//! What packets of QUIC carry, read where they are still plain: on their way into the keys of TLS.
 //!
-//! quinn counts frames and does not tell what is in them: whether data leaves for the first time, or whether a frame
+//! A stack counts frames and does not tell what is in them: whether data leaves for the first time, or whether a frame
 //! has nothing but the end of its stream. It takes its keys from a session that its user brings, and that is ours here.
 
-use std::any::Any;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
-
-use bytes::BytesMut;
-use quinn_proto::crypto::{
-    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session,
-};
-use quinn_proto::transport_parameters::TransportParameters;
-use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 use crate::Carried;
 use crate::judge::wire::Packet;
@@ -50,7 +42,8 @@ impl Plain {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn see(&self, payload: &[u8]) {
+    /// A packet leaves.
+    pub(crate) fn see(&self, payload: &[u8]) {
         let mut packet = Packet::default();
         // A frame that is not known ends the reading, and those before it count.
         let _ = packet.read(payload);
@@ -75,121 +68,106 @@ pub(crate) struct Watched<C> {
     pub(crate) plain: Plain,
 }
 
-impl<C: ClientConfig> ClientConfig for Watched<C> {
-    fn start_session(
-        self: Arc<Self>,
-        version: u32,
-        server_name: &str,
-        params: &TransportParameters,
-    ) -> Result<Box<dyn Session>, ConnectError> {
-        let session = self.config.clone().start_session(version, server_name, params)?;
-        Ok(Box::new(Watching { session, plain: self.plain.clone() }))
-    }
+/// Its session, or a key for packets that leave.
+pub(crate) struct Watching<T: ?Sized> {
+    pub(crate) of: Box<T>,
+    pub(crate) plain: Plain,
 }
 
-/// Its session.
-struct Watching {
-    session: Box<dyn Session>,
-    plain: Plain,
+/// The traits of a stack for [`Watched`] and [`Watching`]: what is the same in both, and what is its own.
+macro_rules! watched {
+    ($proto:ident, config { $($config:item)* } session { $($session:item)* } key { $($key:item)* }) => {
+        impl<C: ClientConfig> ClientConfig for Watched<C> {
+            $($config)*
+        }
+
+        impl Watching<dyn Session> {
+            fn key(&self, of: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+                Box::new(Watching { of, plain: self.plain.clone() })
+            }
+
+            fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
+                KeyPair { local: self.key(keys.local), remote: keys.remote }
+            }
+        }
+
+        impl Session for Watching<dyn Session> {
+            fn handshake_data(&self) -> Option<Box<dyn Any>> {
+                self.of.handshake_data()
+            }
+
+            fn peer_identity(&self) -> Option<Box<dyn Any>> {
+                self.of.peer_identity()
+            }
+
+            fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+                self.of.early_crypto().map(|(header, packet)| (header, self.key(packet)))
+            }
+
+            fn early_data_accepted(&self) -> Option<bool> {
+                self.of.early_data_accepted()
+            }
+
+            fn is_handshaking(&self) -> bool {
+                self.of.is_handshaking()
+            }
+
+            fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
+                self.of.read_handshake(buf)
+            }
+
+            fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+                self.of.transport_parameters()
+            }
+
+            fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
+                let Keys { header, packet } = self.of.write_handshake(buf)?;
+                Some(Keys { header, packet: self.pair(packet) })
+            }
+
+            fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+                let keys = self.of.next_1rtt_keys()?;
+                Some(self.pair(keys))
+            }
+
+            fn export_keying_material(
+                &self,
+                output: &mut [u8],
+                label: &[u8],
+                context: &[u8],
+            ) -> Result<(), $proto::crypto::ExportKeyingMaterialError> {
+                self.of.export_keying_material(output, label, context)
+            }
+
+            $($session)*
+        }
+
+        impl Watching<dyn PacketKey> {
+            fn see(&self, buf: &[u8], header_len: usize) {
+                let end = buf.len().saturating_sub(self.of.tag_len());
+                self.plain.see(buf.get(header_len..end).unwrap_or_default());
+            }
+        }
+
+        impl PacketKey for Watching<dyn PacketKey> {
+            fn tag_len(&self) -> usize {
+                self.of.tag_len()
+            }
+
+            fn confidentiality_limit(&self) -> u64 {
+                self.of.confidentiality_limit()
+            }
+
+            fn integrity_limit(&self) -> u64 {
+                self.of.integrity_limit()
+            }
+
+            $($key)*
+        }
+    };
 }
 
-impl Watching {
-    fn key(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
-        Box::new(Key { key, plain: self.plain.clone() })
-    }
-
-    fn pair(&self, KeyPair { local, remote }: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
-        KeyPair { local: self.key(local), remote }
-    }
-}
-
-impl Session for Watching {
-    // Initial packets have no data.
-    fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
-        self.session.initial_keys(dst_cid, side)
-    }
-
-    fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.session.handshake_data()
-    }
-
-    fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        self.session.peer_identity()
-    }
-
-    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        self.session.early_crypto().map(|(header, packet)| (header, self.key(packet)))
-    }
-
-    fn early_data_accepted(&self) -> Option<bool> {
-        self.session.early_data_accepted()
-    }
-
-    fn is_handshaking(&self) -> bool {
-        self.session.is_handshaking()
-    }
-
-    fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
-        self.session.read_handshake(buf)
-    }
-
-    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        self.session.transport_parameters()
-    }
-
-    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
-        let Keys { header, packet } = self.session.write_handshake(buf)?;
-        Some(Keys { header, packet: self.pair(packet) })
-    }
-
-    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        let keys = self.session.next_1rtt_keys()?;
-        Some(self.pair(keys))
-    }
-
-    fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        self.session.is_valid_retry(orig_dst_cid, header, payload)
-    }
-
-    fn export_keying_material(
-        &self,
-        output: &mut [u8],
-        label: &[u8],
-        context: &[u8],
-    ) -> Result<(), ExportKeyingMaterialError> {
-        self.session.export_keying_material(output, label, context)
-    }
-}
-
-/// A key for packets that leave.
-struct Key {
-    key: Box<dyn PacketKey>,
-    plain: Plain,
-}
-
-impl PacketKey for Key {
-    fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
-        let end = buf.len().saturating_sub(self.key.tag_len());
-        self.plain.see(buf.get(header_len..end).unwrap_or_default());
-        self.key.encrypt(packet, buf, header_len);
-    }
-
-    fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        self.key.decrypt(packet, header, payload)
-    }
-
-    fn tag_len(&self) -> usize {
-        self.key.tag_len()
-    }
-
-    fn confidentiality_limit(&self) -> u64 {
-        self.key.confidentiality_limit()
-    }
-
-    fn integrity_limit(&self) -> u64 {
-        self.key.integrity_limit()
-    }
-}
+pub(crate) use watched;
 
 #[cfg(test)]
 mod tests {

@@ -223,7 +223,7 @@ impl Run {
     }
 
     /// What a stack says of itself.
-    pub fn report(&self, end: EndId) -> Report {
+    pub fn report(&mut self, end: EndId) -> Report {
         self.ends[end.0].report()
     }
 
@@ -285,7 +285,7 @@ mod tests {
 
         fn stop(&mut self, _: Time) {}
 
-        fn report(&self) -> Report {
+        fn report(&mut self) -> Report {
             Report::default()
         }
     }

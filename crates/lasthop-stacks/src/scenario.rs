@@ -29,7 +29,8 @@ use lasthop_sim::summary::Summary;
 
 use crate::controller::Ours;
 use crate::end::{End, LONGEST};
-use crate::{Carried, Ends, Failure, Log, Report, Stack, quinn, smoltcp};
+use crate::quic::{Congestion, Settings};
+use crate::{Carried, Ends, Failure, Log, Report, Stack, noq, quinn, smoltcp};
 
 /// Ports of ends that answer, and of the one that opens the connection of the flow with the number 0.
 const RECEIVER_PORT: u16 = 443;
@@ -96,13 +97,13 @@ pub(crate) fn pair(
         (is_timed(flow), flow.realtime.is_some() || flow.traffic.offered().codec().is_some());
     let exchange = flow.exchange.is_some();
     match config.name {
-        "quinn" => {
+        quinn::NAME | noq::NAME => {
             let congestion = match &config.controller {
-                Some(controller) => quinn::Congestion::Ours(Ours::new(controller.clone())),
-                None => quinn::Congestion::by_name(&config.congestion)?,
+                Some(controller) => Congestion::Ours(Ours::new(controller.clone())),
+                None => Congestion::by_name(config.name, &config.congestion)?,
             };
             let (early_data, datagrams) = (config.early_data, config.datagrams);
-            let settings = quinn::Settings {
+            let settings = Settings {
                 congestion,
                 bytes,
                 early_data,
@@ -111,9 +112,10 @@ pub(crate) fn pair(
                 exchange,
                 measured,
                 log: log.cloned(),
-                ..quinn::Settings::default()
+                ..Settings::default()
             };
-            Ok(quinn::pair(&settings, ends))
+            let pair = if config.name == noq::NAME { noq::pair } else { quinn::pair };
+            Ok(pair(&settings, ends))
         }
         "smoltcp" => {
             let congestion = smoltcp::Congestion::by_name(&config.congestion);
@@ -619,7 +621,7 @@ impl<'a> Driver<'a> {
         let (window, now) = (world.network.window(), world.standing().now);
         let flow = &mut self.flows[place];
         let (Some([sender, receiver]), Some(told)) =
-            (&flow.ends, world.told_of(flow.index, self.plan.percentiles))
+            (&mut flow.ends, world.told_of(flow.index, self.plan.percentiles))
         else {
             return;
         };

@@ -375,11 +375,11 @@ impl Stack for End {
         }
     }
 
-    fn delivered(&self) -> u64 {
+    fn delivered(&mut self) -> u64 {
         self.report.delivered_bytes
     }
 
-    fn report(&self) -> Report {
+    fn report(&mut self) -> Report {
         self.report.clone()
     }
 }

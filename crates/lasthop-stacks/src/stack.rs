@@ -1,6 +1,7 @@
 //! What a transport has to offer to be driven in simulated time.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use lasthop::{Ecn, Span, Time};
 use lasthop_cc::LossKind;
@@ -44,10 +45,10 @@ pub trait Stack {
     fn stop(&mut self, now: Time);
 
     /// What the stack says of itself.
-    fn report(&self) -> Report;
+    fn report(&mut self) -> Report;
 
     /// Payload that the application of this end has read.
-    fn delivered(&self) -> u64 {
+    fn delivered(&mut self) -> u64 {
         self.report().delivered_bytes
     }
 
@@ -121,4 +122,9 @@ pub struct Report {
     pub congestion_events: Option<u64>,
     /// When the connection ended, if it has, and why.
     pub closed: Option<(Time, String)>,
+}
+
+/// The span of a duration; the longest there is for one that is longer.
+pub(crate) fn span(duration: Duration) -> Span {
+    Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

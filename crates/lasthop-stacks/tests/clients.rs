@@ -108,7 +108,7 @@ fn readers_read_on() {
     let lossy = ", error = { kind = \"bernoulli\", packet_error_rate = 0.02 }";
     let traffic = "traffic = { kind = \"web\", objects = [{ size = \"5 kB\" }, { size = \"8 kB\", count = 120, after = \
                    1 }], think = \"1 s\" }\nstop = \"40 s\"";
-    for transport in ["\"quinn\"", "\"quinn:lasthop:veno\"", "\"smoltcp:reno\""] {
+    for transport in ["\"quinn\"", "\"quinn:lasthop:veno\"", "\"noq\"", "\"smoltcp:reno\""] {
         let text = format!("transport = {transport}\n{traffic}");
         let flow = row(60, lossy, &text);
         let web = flow.web.as_ref().unwrap();
@@ -141,12 +141,12 @@ fn video_is_played() {
         (flow.player.unwrap(), flow.bytes_delivered)
     };
     let (tcp, bytes) = played("\"cubic\"");
-    for transport in ["\"quinn\"", "\"quinn:newreno\"", "\"quinn:bbr\"", "\"smoltcp:reno\""] {
+    for transport in ["\"quinn\"", "\"quinn:newreno\"", "\"quinn:bbr\"", "\"noq\"", "\"smoltcp:reno\""] {
         let (player, came) = played(transport);
         assert_eq!(player.stalls, 0, "{transport}");
         let startup = player.startup_s.unwrap();
         assert!(startup > 0.08 + wire(3 * INITIAL + 86_250), "{transport}: {startup} s");
-        if transport.starts_with("\"quinn") {
+        if !transport.starts_with("\"smoltcp") {
             assert_eq!(
                 (player.segments, player.bit_rate_bit_s),
                 (tcp.segments, tcp.bit_rate_bit_s),
@@ -171,7 +171,14 @@ fn calls_are_held() {
         (flow.call.unwrap(), flow.packets_lost.0.iter().sum::<u64>())
     };
     let (tcp, _) = call("\"cubic\"", "");
-    for transport in ["\"quinn\"", "\"quinn:bbr\"", "\"quinn+datagrams\"", "\"quinn:bbr+datagrams\""] {
+    for transport in [
+        "\"quinn\"",
+        "\"quinn:bbr\"",
+        "\"quinn+datagrams\"",
+        "\"quinn:bbr+datagrams\"",
+        "\"noq\"",
+        "\"noq+datagrams\"",
+    ] {
         let (held, _) = call(transport, "");
         assert_eq!((held.rate_bit_s, held.opinion, held.frames_lost), (tcp.rate_bit_s, tcp.opinion, Some(0)));
         let differ = held.frame_delay_p50_s.unwrap() - tcp.frame_delay_p50_s.unwrap();
@@ -179,7 +186,7 @@ fn calls_are_held() {
     }
     let (held, _) = call("\"quinn\"", LOSSY);
     assert_eq!((held.frames_lost, held.key_frames), (Some(0), 1), "a stream repeats");
-    for transport in ["\"quinn:bbr+datagrams\"", "\"quinn+datagrams\""] {
+    for transport in ["\"quinn:bbr+datagrams\"", "\"quinn+datagrams\"", "\"noq+datagrams\""] {
         let (held, lost) = call(transport, LOSSY);
         let frames = held.frames_lost.unwrap();
         assert!(frames >= lost && frames <= 3 * lost, "{transport}: {frames} frames by {lost} packets");

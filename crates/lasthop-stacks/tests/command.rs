@@ -73,7 +73,7 @@ fn mistakes_are_answered() {
         (&[scenario, "--stack", "quin"], "--stack quin is not known: choose one of quinn"),
         (
             &[scenario, "--congestion", "vegas"],
-            "--congestion: vegas is not known: choose one of newreno, cubic, bbr, or lasthop:",
+            "--congestion: vegas is not known: choose one of cubic, newreno, bbr, or lasthop:",
         ),
         (&[scenario, "--connections", "0"], "--connections \"0\" is not a whole number from 1 to 10000"),
         (&[scenario, "--seed"], "--seed needs a value: see --help"),

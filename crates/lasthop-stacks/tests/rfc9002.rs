@@ -1,5 +1,5 @@
-//! quinn, judged by RFC 9002 from the wire, and stacks that break its rules on purpose. The judge shares no code with
-//! quinn; its own vectors, worked by hand, stand beside its code.
+//! quinn and noq, judged by RFC 9002 from the wire, and stacks that break its rules on purpose. The judge shares no
+//! code with them; its own vectors, worked by hand, stand beside its code.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use lasthop::{Ecn, Link, Network, Path, Span, Time};
 use lasthop_stacks::judge::wire::Secrets;
 use lasthop_stacks::judge::{Findings, Judge, Rule, Violation};
-use lasthop_stacks::quinn::{self, Congestion, Settings};
-use lasthop_stacks::{Ends, Report, Run, Stack};
+use lasthop_stacks::quinn::{Congestion, ID_BYTES, Settings};
+use lasthop_stacks::{Ends, Report, Run, Stack, noq, quinn};
 
 /// 10 Mbit/s, 20 ms each way, 50 packets.
 fn link() -> Link {
@@ -17,14 +17,21 @@ fn link() -> Link {
 }
 
 type Pair = (String, Box<dyn Stack>, Box<dyn Stack>);
+/// What makes both ends by a stack.
+type Quic = fn(&Settings, &Ends) -> Pair;
 
-/// What is found in an endless transfer of 40 s by ends that `make` has changed.
+/// What is found in an endless transfer of 40 s by ends of quinn that `make` has changed.
 fn judged(congestion: &Congestion, link: Link, make: impl FnOnce(Pair) -> Pair) -> Findings {
-    found(congestion, link, false, make)
+    found(quinn::pair, congestion, (link, false), make)
 }
 
-/// The same; of a download (`answers`) the data is sent by the end that has not opened the connection.
-fn found(congestion: &Congestion, link: Link, answers: bool, make: impl FnOnce(Pair) -> Pair) -> Findings {
+/// The same of a stack; of a download (`answers`) the data is sent by the end that has not opened the connection.
+fn found(
+    stack: Quic,
+    congestion: &Congestion,
+    (link, answers): (Link, bool),
+    make: impl FnOnce(Pair) -> Pair,
+) -> Findings {
     let end = Time::ZERO + Span::from_secs(40);
     let network = Network::new(&Path::new(["server", "phone"]).link(link), 1).unwrap();
     let mut run = Run::new(network, 1);
@@ -35,11 +42,11 @@ fn found(congestion: &Congestion, link: Link, answers: bool, make: impl FnOnce(P
         secrets: Some(secrets.clone()),
         ..Settings::default()
     };
-    let pair = |ends: &Ends| make(quinn::pair(&settings, ends));
+    let pair = |ends: &Ends| make(stack(&settings, ends));
     let (from, to) = if answers { ("phone", "server") } else { ("server", "phone") };
     let connection = run.connect(from, to, pair).unwrap();
     let is_newreno = *congestion == Congestion::NewReno;
-    let judge = Rc::new(RefCell::new(Judge::new(secrets, quinn::ID_BYTES, is_newreno)));
+    let judge = Rc::new(RefCell::new(Judge::new(secrets, ID_BYTES, is_newreno)));
     let told = judge.clone();
     run.watch(connection, move |seen| told.borrow_mut().see(seen));
     run.until(end);
@@ -51,10 +58,9 @@ fn outages() -> Link {
     link().key("handoff", "{ at = [\"5 s\", \"15.1 s\", \"25.3 s\"], outage = \"2 s\" }")
 }
 
-/// quinn finds every loss when the rules do, repeats nothing else, probes when a probe is due, and changes its window
+/// A stack finds every loss when the rules do, repeats nothing else, probes when a probe is due, and changes its window
 /// by the law; on clean and lossy paths, behind outages, out of order, and with marks.
-#[test]
-fn quinn_recovers_as_the_rfc_says() {
+fn recovers_as_the_rfc_says(stack: Quic) {
     let links = [
         ("clean", link()),
         ("lossy", link().loss(0.02)),
@@ -68,7 +74,7 @@ fn quinn_recovers_as_the_rfc_says() {
         [Congestion::NewReno, Congestion::Cubic].into_iter().flat_map(|law| [(law.clone(), 0), (law, 1)]);
     for (name, link) in links {
         for (congestion, server) in cases.clone() {
-            let findings = found(&congestion, link.clone(), server == 1, |pair| pair);
+            let findings = found(stack, &congestion, (link.clone(), server == 1), |pair| pair);
             let checked = &mut checked[server];
             let told = findings.lines();
             for rule in [
@@ -99,6 +105,16 @@ fn quinn_recovers_as_the_rfc_says() {
             assert!(checked[rule as usize] >= least, "{rule:?}, {end} sends: {checked:?}");
         }
     }
+}
+
+#[test]
+fn quinn_recovers() {
+    recovers_as_the_rfc_says(quinn::pair);
+}
+
+#[test]
+fn noq_recovers() {
+    recovers_as_the_rfc_says(noq::pair);
 }
 
 /// What quinn does not keep, as its source has it too: probes for longer packets leave above the window,
@@ -157,7 +173,7 @@ impl Stack for Slow {
         self.stack.stop(now);
     }
 
-    fn report(&self) -> Report {
+    fn report(&mut self) -> Report {
         self.stack.report()
     }
 }
@@ -175,9 +191,10 @@ fn late_timers_are_found() {
     });
     assert!(findings.broken(Rule::Probe) > 10, "{}", findings.lines());
     assert_eq!(findings.broken(Rule::Rtt), 0);
-    let findings = found(&Congestion::NewReno, outages(), true, |(name, opening, answering)| {
-        (name, opening, slow(answering, 20, 0))
-    });
+    let findings =
+        found(quinn::pair, &Congestion::NewReno, (outages(), true), |(name, opening, answering)| {
+            (name, opening, slow(answering, 20, 0))
+        });
     let is_servers = |found: &Violation| !found.is_client;
     assert!(findings.broken(Rule::Probe) > 10, "{}", findings.lines());
     assert!(findings.violations.iter().filter(|found| found.rule == Rule::Probe).all(is_servers));

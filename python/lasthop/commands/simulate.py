@@ -62,7 +62,7 @@ def run(
     ] = None,
     qlog: Annotated[
         bool,
-        typer.Option("--qlog", help="With --out: as --trace, and a qlog of each flow of TCP or quinn."),
+        typer.Option("--qlog", help="With --out: as --trace, and a qlog of each flow of TCP or QUIC."),
     ] = False,
     jobs: JobsOption = None,
     table_format: FormatOption = "parquet",

@@ -85,6 +85,19 @@ pub const STACKS: &[Stack] = &[
         payload: [1409, 1406],
     },
     Stack {
+        name: "noq",
+        summary: "QUIC by noq, a real stack (Rust), set up by TLS 1.3; its bbr3 draws from the system",
+        congestion: &["cubic", "newreno", "bbr3"],
+        has_early_data: true,
+        has_datagrams: true,
+        has_streams: true,
+        tells_rate: true,
+        hook: Some(NOQ),
+        header: 28,
+        datagram: 1452,
+        payload: [1409, 1406],
+    },
+    Stack {
         name: "smoltcp",
         summary: "TCP by smoltcp, a real stack (Rust) of small devices",
         congestion: &["cubic", "reno", "none"],
@@ -99,23 +112,26 @@ pub const STACKS: &[Stack] = &[
     },
 ];
 
+/// What both stacks of QUIC tell a controller.
+const TOLD: Needs = Needs {
+    arrivals: true,
+    rate: false,
+    pacing: false,
+    receive_times: false,
+    timestamp_times: false,
+    discards: false,
+    waves: false,
+    signals: false,
+    timing: false,
+    probing: false,
+    exact_marks: false,
+    history: None,
+    truth: false,
+    classifies: true,
+};
+
 const QUINN: Hook = Hook {
-    tells: Needs {
-        arrivals: true,
-        rate: false,
-        pacing: false,
-        receive_times: false,
-        timestamp_times: false,
-        discards: false,
-        waves: false,
-        signals: false,
-        timing: false,
-        probing: false,
-        exact_marks: false,
-        history: None,
-        truth: false,
-        classifies: true,
-    },
+    tells: TOLD,
     lacks: &[
         ("rate", "quinn tells it no delivery rate"),
         ("pacing", "quinn paces by the window and takes no pace"),
@@ -127,6 +143,23 @@ const QUINN: Hook = Hook {
         ("timing", "timers and thresholds are quinn's own"),
         ("probing", "quinn sends no probes for it"),
         ("exact_marks", "quinn says that packets were marked, not how many"),
+        ("history", "it is given no history of the path"),
+        ("truth", "what a loss was is known to the network only"),
+    ],
+};
+
+const NOQ: Hook = Hook {
+    tells: Needs { pacing: true, ..TOLD },
+    lacks: &[
+        ("rate", "noq tells it no delivery rate"),
+        ("receive_times", "QUIC does not carry times of arrival"),
+        ("timestamp_times", "QUIC does not carry timestamps"),
+        ("discards", "receivers of QUIC do not count discarded frames"),
+        ("waves", "receivers of QUIC do not measure waves"),
+        ("signals", "notices of other layers do not reach it"),
+        ("timing", "timers and thresholds are noq's own"),
+        ("probing", "noq sends no probes for it"),
+        ("exact_marks", "noq says that packets were marked, not how many"),
         ("history", "it is given no history of the path"),
         ("truth", "what a loss was is known to the network only"),
     ],
@@ -202,14 +235,14 @@ pub(super) static STACK: Table = Table {
             EARLY_DATA,
             Kind::Switch,
             "Whether a session from before the run is resumed, so that data leaves with the first flight (0-RTT; \
-             quinn alone).",
+             QUIC alone).",
         )
         .default("false"),
         Key::new(
             DATA,
             Kind::Choice(|| WAYS.to_vec()),
             "How the data of the application is carried: over a stream, or in datagrams, which are not retransmitted \
-             (RFC 9221; quinn alone).",
+             (RFC 9221; QUIC alone).",
         )
         .default("\"stream\""),
     ]],
@@ -425,6 +458,12 @@ mod tests {
         );
         assert_eq!(refused("jtcp"), "jtcp cannot run in quinn: QUIC does not carry times of arrival");
         assert!(refused("renno").contains("there is no controller renno"));
+        let noq = STACKS.iter().find(|stack| stack.name == "noq").unwrap();
+        assert_eq!(noq.controller("copa").unwrap().name(), "copa");
+        assert_eq!(
+            noq.controller("bbr").unwrap_err(),
+            "bbr cannot run in noq: noq tells it no delivery rate"
+        );
         let smoltcp = STACKS.iter().find(|stack| stack.name == "smoltcp").unwrap();
         assert_eq!(smoltcp.controller("reno").unwrap_err(), "smoltcp takes no controllers of ours");
         let able = quinn.controllers().count();

@@ -303,7 +303,11 @@ fn the_schema_knows_every_name() {
     let patterns: Vec<&str> =
         transports.as_array().unwrap().iter().filter_map(|form| form["pattern"].as_str()).collect();
     assert!(patterns.contains(&"^quinn(:(cubic|newreno|bbr|lasthop:.+))?([+]datagrams)?$"), "{patterns:?}");
-    assert!(patterns.iter().all(|one| one.contains("quinn") || !one.contains("datagrams")), "{patterns:?}");
+    assert!(patterns.contains(&"^noq(:(cubic|newreno|bbr3|lasthop:.+))?([+]datagrams)?$"), "{patterns:?}");
+    assert!(
+        patterns.iter().all(|one| !one.contains("smoltcp") || !one.contains("datagrams")),
+        "{patterns:?}"
+    );
     let vegas = transports.as_array().unwrap().iter().find(|form| form["title"] == "TCP with vegas").unwrap();
     assert_eq!(vegas["properties"]["gamma"]["default"], 1.0);
     assert_eq!(vegas["properties"]["dup_threshold"]["default"], 3);

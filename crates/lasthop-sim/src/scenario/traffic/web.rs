@@ -39,9 +39,9 @@ table! {
         /// In place of page: what a page consists of, in the order of the requests.
         objects: Option<Vec<Item<'n>>> = Kind::List(&AN_OBJECT);
         /// http/1.1: a connection carries one request at a time, and waiting objects open another. http/2: all requests
-        /// leave at once over one connection, and responses follow one another. http/3, over quinn: the same with a
+        /// leave at once over one connection, and responses follow one another. http/3, over QUIC: the same with a
         /// stream for each request, so that a loss in one response does not delay the others (no head-of-line
-        /// blocking). Default: http/3 over quinn, and http/2 over all others.
+        /// blocking). Default: http/3 over QUIC, and http/2 over all others.
         protocol: Option<&'static str> = Kind::Choice(|| vec!["http/1.1", "http/2", HTTP_3]);
         /// Maximum number of connections of a browser with http/1.1. Default: 6.
         connections: Option<u32> = Kind::Integer { min: 1, max: MOST_CONNECTIONS };

@@ -10,7 +10,8 @@ use lasthop::{Network, Span, Time};
 use lasthop_sim::scenario::Scenario;
 use lasthop_stacks::judge::wire::Secrets;
 use lasthop_stacks::judge::{Findings, Judge, Rule};
-use lasthop_stacks::{Connection, Run, quinn};
+use lasthop_stacks::quinn::{Congestion, ID_BYTES, Settings};
+use lasthop_stacks::{Connection, Ends, Run, Stack, noq, quinn};
 
 mod table;
 
@@ -18,8 +19,8 @@ const USAGE: &str = "\
 lasthop-stacks SCENARIO [options]: bulk transfers of real stacks over a scenario's network, beside its own flows
 lasthop-stacks --table: the tables of docs/reference/stacks.md
 
-  --stack NAME        quinn
-  --congestion NAME   newreno, cubic (the default), bbr; or one of ours: lasthop:veno, lasthop:westwood+, ...
+  --stack NAME        quinn (the default) or noq
+  --congestion NAME   newreno, cubic (the default), bbr (noq: bbr3); or one of ours: lasthop:veno, ...
   --connections N     how many, all between the same two nodes; 1 unless given
   --from NODE         where they send from; the source of the scenario's first flow unless given
   --to NODE           where they send to; its sink unless given
@@ -37,10 +38,16 @@ one stream, from its handshake on.
 /// Maximum number of connections in one run: each end has an address of its own.
 const MOST_CONNECTIONS: usize = 10_000;
 
+/// A stack by its name, and what makes both ends of a connection.
+type Quic = (&'static str, fn(&Settings, &Ends) -> (String, Box<dyn Stack>, Box<dyn Stack>));
+const STACKS: [Quic; 2] = [(quinn::NAME, quinn::pair), (noq::NAME, noq::pair)];
+
 /// What the command was asked to do.
 struct Order {
     scenario: String,
-    settings: quinn::Settings,
+    stack: Quic,
+    congestion: Option<String>,
+    settings: Settings,
     connections: usize,
     from: Option<String>,
     to: Option<String>,
@@ -73,7 +80,9 @@ fn main() -> ExitCode {
 fn order(words: &[String]) -> Result<Order, String> {
     let mut order = Order {
         scenario: String::new(),
-        settings: quinn::Settings::default(),
+        stack: STACKS[0],
+        congestion: None,
+        settings: Settings::default(),
         connections: 1,
         from: None,
         to: None,
@@ -101,11 +110,8 @@ fn order(words: &[String]) -> Result<Order, String> {
         }
         let value = words.next().ok_or(format!("{word} needs a value: see --help"))?;
         match word.as_str() {
-            "--stack" => one_of(word, value, [("quinn", ())])?,
-            "--congestion" => {
-                let named = quinn::Congestion::by_name(value);
-                order.settings.congestion = named.map_err(|error| format!("{word}: {error}"))?;
-            }
+            "--stack" => order.stack = one_of(word, value, STACKS)?,
+            "--congestion" => order.congestion = Some(value.clone()),
             "--connections" => order.connections = number(word, value, 1, MOST_CONNECTIONS as u64)? as usize,
             "--bytes" => order.settings.bytes = Some(number(word, value, 1, u64::MAX)?),
             "--seed" => order.seed = Some(number(word, value, 0, u64::MAX)?),
@@ -117,15 +123,21 @@ fn order(words: &[String]) -> Result<Order, String> {
     if order.scenario.is_empty() {
         return Err("name a scenario, such as scenarios/single-flow.toml: see --help".to_owned());
     }
+    if let Some(name) = &order.congestion {
+        let named = Congestion::by_name(order.stack.0, name);
+        order.settings.congestion = named.map_err(|error| format!("--congestion: {error}"))?;
+    }
     Ok(order)
 }
 
-fn one_of<T: Copy, const N: usize>(word: &str, value: &str, known: [(&str, T); N]) -> Result<T, String> {
+fn one_of<T: Copy, const N: usize>(
+    word: &str,
+    value: &str,
+    known: [(&'static str, T); N],
+) -> Result<(&'static str, T), String> {
     let names = || known.map(|(name, _)| name).join(", ");
     let found = known.iter().find(|(name, _)| *name == value);
-    found
-        .map(|(_, one)| *one)
-        .ok_or_else(|| format!("{word} {value} is not known: choose one of {}", names()))
+    found.copied().ok_or_else(|| format!("{word} {value} is not known: choose one of {}", names()))
 }
 
 fn number(word: &str, value: &str, least: u64, most: u64) -> Result<u64, String> {
@@ -168,19 +180,19 @@ fn run(order: &Order) -> Result<(String, ExitCode), String> {
     };
     for _ in 0..order.connections {
         let secrets = order.judge.then(Secrets::default);
-        let settings = quinn::Settings { secrets: secrets.clone(), ..order.settings.clone() };
+        let settings = Settings { secrets: secrets.clone(), ..order.settings.clone() };
         let (opens, answers) = if settings.answers { (&to, &from) } else { (&from, &to) };
         let connection = started
             .run
-            .connect(opens, answers, |ends| quinn::pair(&settings, ends))
+            .connect(opens, answers, |ends| order.stack.1(&settings, ends))
             .map_err(|error| format!("{error}; --from and --to choose"))?;
         let Connection { sender, receiver } = connection;
         // For the table, sender is what sends.
         let turned = Connection { sender: receiver, receiver: sender };
         started.connections.push(if settings.answers { turned } else { connection });
         if let Some(secrets) = secrets {
-            let is_newreno = order.settings.congestion == quinn::Congestion::NewReno;
-            let judge = Rc::new(RefCell::new(Judge::new(secrets, quinn::ID_BYTES, is_newreno)));
+            let is_newreno = order.settings.congestion == Congestion::NewReno;
+            let judge = Rc::new(RefCell::new(Judge::new(secrets, ID_BYTES, is_newreno)));
             started.judges.push(judge.clone());
             started.run.watch(connection, move |seen| judge.borrow_mut().see(seen));
         }
@@ -192,14 +204,14 @@ fn run(order: &Order) -> Result<(String, ExitCode), String> {
         .map(|connection| started.run.report(connection.receiver).delivered_bytes)
         .collect();
     started.run.until(end);
-    let judged = judged(&started, end);
-    let mut text = shown(started, &order.settings, end.since(warmup));
+    let judged = judged(&mut started, end);
+    let mut text = shown(started, order, end.since(warmup));
     text.push_str(&judged.0);
     Ok((text, judged.1))
 }
 
 /// What the judges found until the end of the run: a line for each rule, then violations.
-fn judged(started: &Started, end: Time) -> (String, ExitCode) {
+fn judged(started: &mut Started, end: Time) -> (String, ExitCode) {
     if started.judges.is_empty() {
         return (String::new(), ExitCode::SUCCESS);
     }
@@ -234,9 +246,10 @@ fn judged(started: &Started, end: Time) -> (String, ExitCode) {
 }
 
 /// One line for each flow: the network's view, and what the stack says of itself.
-fn shown(started: Started, settings: &quinn::Settings, measured: Span) -> String {
-    let congestion = settings.congestion.name();
-    let Started { run, connections, before, .. } = started;
+fn shown(started: Started, order: &Order, measured: Span) -> String {
+    let settings = &order.settings;
+    let name = format!("{} {}", order.stack.0, settings.congestion.name(order.stack.0));
+    let Started { mut run, connections, before, .. } = started;
     let mut lines = vec![
         ["flow", "goodput", "mean delay", "p95 delay", "packets", "lost", "cwnd", "RTT", "stack: lost"]
             .map(str::to_owned),
@@ -259,7 +272,7 @@ fn shown(started: Started, settings: &quinn::Settings, measured: Span) -> String
         let flow = summary.flows.iter().find(|flow| flow.name.starts_with(&way));
         let goodput = (receiver.delivered_bytes - before) as f64 * 8.0 / measured.seconds();
         lines.push([
-            format!("quinn {congestion} {}", number + 1),
+            format!("{name} {}", number + 1),
             rate(goodput),
             millis(flow.and_then(|flow| flow.delay_mean_s)),
             millis(flow.and_then(|flow| flow.delay_p95_s)),

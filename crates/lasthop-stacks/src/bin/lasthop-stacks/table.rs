@@ -9,9 +9,9 @@ use lasthop_sim::run::Progress;
 use lasthop_sim::scenario::{Format, Scenario};
 use lasthop_stacks::scenario::run;
 
-/// Of a full datagram on the wire, what is data: quinn's 1417 of 1480 bytes, and 1448 of 1500 of our TCP, which has
-/// timestamps.
-const DATA_OF_QUINN: f64 = 1417.0 / 1480.0;
+/// Of a full datagram on the wire, what is data: 1417 of 1480 bytes of quinn and noq, and 1448 of 1500 of our TCP,
+/// which has timestamps.
+const DATA_OF_QUIC: f64 = 1417.0 / 1480.0;
 const DATA_OF_TCP: f64 = 1448.0 / 1500.0;
 const SECONDS: u64 = 60;
 const SEEDS: u64 = 5;
@@ -139,6 +139,18 @@ impl Sample {
         self.0.iter().map(of).sum::<f64>() / self.0.len() as f64
     }
 
+    fn goodput(&self) -> String {
+        format!("{:.3}", self.mean(|one| one.goodput))
+    }
+
+    fn delay(&self) -> String {
+        format!("{:.1}", self.mean(|one| one.delay))
+    }
+
+    fn repeated(&self) -> String {
+        format!("{:.2} %", self.mean(|one| one.repeated))
+    }
+
     /// How much more it carries than another, of what headers leave, in %: mean of the pairs, and half a 95 % interval.
     fn above(&self, other: &Sample, (share, others): (f64, f64)) -> String {
         let pairs = self.0.iter().zip(&other.0);
@@ -175,28 +187,48 @@ fn tables() -> Result<String, String> {
         }
         text.push('\n');
     }
+    text.push_str(
+        "### noq\n\n\
+         | path | newreno Mbit/s | over quinn's | cubic | over quinn's | bbr3 | our TCP | over ours | bbr3 ms \
+         | our TCP ms | bbr3 repeated | our TCP repeated |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for case in cases() {
+        row_of_noq(&mut text, &case)?;
+    }
+    text.push('\n');
     Ok(text)
 }
 
+/// noq beside quinn, which it is a fork of, and its BBR of version 3 beside ours.
+fn row_of_noq(text: &mut String, case: &Case) -> Result<(), String> {
+    let mut cells = vec![case.name.to_owned()];
+    for law in ["newreno", "cubic"] {
+        let [noq, quinn] = ["noq", "quinn"].map(|stack| Sample::of(case, &format!("\"{stack}:{law}\"")));
+        let noq = noq?;
+        cells.extend([noq.goodput(), noq.above(&quinn?, (1.0, 1.0))]);
+    }
+    let (bbr, ours) = (Sample::of(case, "\"noq:bbr3\"")?, Sample::of(case, "\"bbr3\"")?);
+    cells.extend([bbr.goodput(), ours.goodput(), bbr.above(&ours, (DATA_OF_QUIC, DATA_OF_TCP))]);
+    cells.extend([bbr.delay(), ours.delay(), bbr.repeated(), ours.repeated()]);
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "| {} |", cells.join(" | "));
+    Ok(())
+}
+
 fn row(text: &mut String, trio: &Trio, case: &Case) -> Result<(), String> {
-    let goodput = |sample: &Sample| format!("{:.3}", sample.mean(|one| one.goodput));
     let own = Sample::of(case, &format!("\"quinn:{}\"", trio.own))?;
     let tcp = Sample::of(case, trio.ours)?;
-    let mut cells = vec![case.name.to_owned(), goodput(&own)];
+    let mut cells = vec![case.name.to_owned(), own.goodput()];
     if let Some(name) = trio.ours_in_quinn {
         let law = Sample::of(case, &format!("\"quinn:{name}\""))?;
-        cells.extend([goodput(&law), goodput(&tcp)]);
+        cells.extend([law.goodput(), tcp.goodput()]);
         cells.push(own.above(&law, (1.0, 1.0)));
-        cells.push(law.above(&tcp, (DATA_OF_QUINN, DATA_OF_TCP)));
+        cells.push(law.above(&tcp, (DATA_OF_QUIC, DATA_OF_TCP)));
     } else {
-        cells.extend([goodput(&tcp), own.above(&tcp, (DATA_OF_QUINN, DATA_OF_TCP))]);
+        cells.extend([tcp.goodput(), own.above(&tcp, (DATA_OF_QUIC, DATA_OF_TCP))]);
     }
-    for sample in [&own, &tcp] {
-        cells.push(format!("{:.1}", sample.mean(|one| one.delay)));
-    }
-    for sample in [&own, &tcp] {
-        cells.push(format!("{:.2} %", sample.mean(|one| one.repeated)));
-    }
+    cells.extend([own.delay(), tcp.delay(), own.repeated(), tcp.repeated()]);
     // Writing to a string cannot fail.
     let _ = writeln!(text, "| {} |", cells.join(" | "));
     Ok(())
