@@ -6,9 +6,9 @@
 use lasthop_core::time::Time;
 use lasthop_core::units::Rate;
 use lasthop_net::plan::cellular::CellularUser;
-use lasthop_net::plan::{Direction, LinkPlan, MediumPlan, Plan, Transport};
+use lasthop_net::plan::{Direction, FlowPlan, LinkPlan, MediumPlan, Plan, Transport};
 
-use crate::scenario::Scenario;
+use crate::scenario::{STACKS, Scenario};
 
 /// One sentence for each thing worth saying about `scenario`: of its keys, then in the order of its links.
 pub fn advice(scenario: &Scenario) -> Vec<String> {
@@ -33,7 +33,20 @@ pub fn advice(scenario: &Scenario) -> Vec<String> {
     let links = sentences.into_iter().map(|(name, sentence)| format!("link \"{name}\": {sentence}"));
     let users = plan.cellular.iter().flat_map(|cell| cell.users.iter());
     let late = users.filter_map(|user| never_goes(user, plan));
-    renamed.chain(links).chain(plan.media.iter().filter_map(overlap)).chain(late).collect()
+    let unseeded = plan.flows.iter().filter_map(unseeded);
+    renamed.chain(links).chain(plan.media.iter().filter_map(overlap)).chain(late).chain(unseeded).collect()
+}
+
+/// Says so if a stack draws from the system what no seed settles.
+fn unseeded(flow: &FlowPlan) -> Option<String> {
+    let config = flow.transport.stack()?;
+    let stack = STACKS.iter().find(|stack| stack.name == config.name)?;
+    let name = stack.unseeded.filter(|name| *name == config.congestion)?;
+    Some(format!(
+        "flow \"{}\": {name} of {} takes no seed, so that two runs of one seed differ: choose {} if a run is to be \
+         repeated",
+        flow.name, stack.name, stack.congestion[0],
+    ))
 }
 
 /// Says so if the first handover of a user would begin after the end.
@@ -142,6 +155,28 @@ mod tests {
     fn nothing_is_said_of_a_window_that_is_large_enough_or_of_no_arq() {
         assert_eq!(said("arq = { window = 35, ack_size = \"24 B\" }"), Vec::<String>::new());
         assert_eq!(said(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_sender_without_a_seed_is_said() {
+        let said = |transport: &str| {
+            let text = format!(
+                "duration = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\n\
+                 links = [{{ from = \"a\", to = \"b\", rate = \"1 Mbit/s\", delay = \"1 ms\" }}]\n\
+                 [[flows]]\nname = \"one\"\nsource = \"a\"\nsink = \"b\"\ntransport = \"{transport}\"\n"
+            );
+            advice(&Scenario::parse(&text, Format::Toml, "test", &[]).unwrap())
+        };
+        assert_eq!(
+            said("noq:bbr3"),
+            [
+                "flow \"one\": bbr3 of noq takes no seed, so that two runs of one seed differ: choose cubic if a run \
+                 is to be repeated"
+            ]
+        );
+        for seeded in ["noq", "quinn:bbr", "bbr3"] {
+            assert_eq!(said(seeded), Vec::<String>::new(), "{seeded}");
+        }
     }
 
     /// Two cells of one channel, 100 m and 2 km apart: the sense threshold reaches 550 m.

@@ -41,6 +41,8 @@ pub struct Stack {
     pub summary: &'static str,
     /// The names of its own controllers. The first is its default.
     pub congestion: &'static [&'static str],
+    /// That of them which draws from the system and takes no seed, if one does.
+    pub unseeded: Option<&'static str>,
     /// Whether it can send data in its first flight, to an end that it has met before.
     has_early_data: bool,
     /// Whether it can send data in datagrams, none of which is sent again.
@@ -75,6 +77,7 @@ pub const STACKS: &[Stack] = &[
         name: "quinn",
         summary: "QUIC by quinn, a real stack (Rust), with a handshake of TLS 1.3",
         congestion: &["cubic", "newreno", "bbr"],
+        unseeded: None,
         has_early_data: true,
         has_datagrams: true,
         has_streams: true,
@@ -86,8 +89,9 @@ pub const STACKS: &[Stack] = &[
     },
     Stack {
         name: "noq",
-        summary: "QUIC by noq, a real stack (Rust), set up by TLS 1.3; its bbr3 draws from the system",
+        summary: "QUIC by noq, a real stack (Rust), set up by TLS 1.3",
         congestion: &["cubic", "newreno", "bbr3"],
+        unseeded: Some("bbr3"),
         has_early_data: true,
         has_datagrams: true,
         has_streams: true,
@@ -101,6 +105,7 @@ pub const STACKS: &[Stack] = &[
         name: "smoltcp",
         summary: "TCP by smoltcp, a real stack (Rust) of small devices",
         congestion: &["cubic", "reno", "none"],
+        unseeded: None,
         has_early_data: false,
         has_datagrams: false,
         has_streams: false,
