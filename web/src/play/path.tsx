@@ -219,10 +219,11 @@ function useHeld(section: { current: HTMLElement | null }, isWished: boolean): b
     const look = () => {
       const own = section.current;
       const results = own?.closest<HTMLElement>(".results");
-      const curves = results?.querySelector(".charts");
-      if (!own || !results || !curves) return;
+      if (!own || !results) return;
       const box = own.getBoundingClientRect();
-      const next = box.bottom < 0 && curves.getBoundingClientRect().bottom > LEAST_CURVES && innerHeight >= LEAST_WINDOW;
+      // There are none while the first run of another text goes on.
+      const below = results.querySelector(".charts")?.getBoundingClientRect().bottom ?? 0;
+      const next = box.bottom < 0 && below > LEAST_CURVES && innerHeight >= LEAST_WINDOW;
       // What is below must not move up when the picture leaves its place.
       if (!next || !own.style.minHeight) own.style.minHeight = next ? `${box.height}px` : "";
       const { left, width } = results.getBoundingClientRect();
@@ -235,7 +236,11 @@ function useHeld(section: { current: HTMLElement | null }, isWished: boolean): b
     look();
     window.addEventListener("scroll", look, { passive: true });
     window.addEventListener("resize", look);
+    // Nothing is scrolled where what stands above or below becomes shorter.
+    const observer = new ResizeObserver(look);
+    observer.observe(document.body);
     return () => {
+      observer.disconnect();
       window.removeEventListener("scroll", look);
       window.removeEventListener("resize", look);
       document.documentElement.style.scrollPaddingTop = "";
