@@ -409,13 +409,18 @@ def test_a_capture_is_sent_again(tmp_path: Path) -> None:
     assert 0.013 < row["completion_s"][0] < 0.025
 
 
+def sent_again(capture: Captured, folder: Path) -> lh.Run:
+    """Run what a capture holds, over Reno."""
+    capture.path.rename(folder / "capture.pcap")
+    file = folder / "replay.toml"
+    file.write_text(REPLAY.format(transport="reno", more=""))
+    return lh.run(lh.Scenario.load(file))
+
+
 def test_tcp_that_was_repeated_is_written_once(tmp_path: Path) -> None:
     path = drawn(3) | {"loss": 0.01, "at": "senders", "duration": 5}
     capture, run = captured(tmp_path, path)
-    capture.path.rename(tmp_path / "capture.pcap")
-    file = tmp_path / "replay.toml"
-    file.write_text(REPLAY.format(transport="reno", more=""))
-    again = lh.run(lh.Scenario.load(file))
+    again = sent_again(capture, tmp_path)
     assert run.flows["retransmitted_packets"][0] > 0
     sent = run.flows["bytes_delivered"][0]
     # All that was sent for the first time, which is what arrived and what was still on its way.
@@ -425,10 +430,7 @@ def test_tcp_that_was_repeated_is_written_once(tmp_path: Path) -> None:
 def test_what_a_repetition_filled_is_sent_again(tmp_path: Path) -> None:
     """Behind the losses a capture has holes that repetitions fill: all that arrived is written."""
     capture, run = captured(tmp_path, drawn(3) | {"loss": 0.03, "at": "client", "duration": 5})
-    capture.path.rename(tmp_path / "capture.pcap")
-    file = tmp_path / "replay.toml"
-    file.write_text(REPLAY.format(transport="reno", more=""))
-    again = lh.run(lh.Scenario.load(file))
+    again = sent_again(capture, tmp_path)
     assert run.flows["lost_channel_error_packets"][0] > 0
     # The application does not get what lies behind a hole at the end.
     sent = run.flows["bytes_delivered"][0]

@@ -513,6 +513,7 @@ fn decoded(data: &[u8], wire: u32) -> Option<Decoded> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::follow::tests::SEGMENT;
     use super::*;
     use lasthop_core::random::Stream;
     use pcap_file::DataLink;
@@ -615,18 +616,7 @@ mod tests {
         assert_eq!(copied(&calls(|_| 0).collect::<Vec<_>>()), None);
         assert_eq!(copied(&calls(|_| 7).collect::<Vec<_>>()), None);
         // TCP: each segment sent twice with another identification, or there twice with the same.
-        let tcp = Tcp {
-            seq: 1,
-            ack: 1,
-            syn: false,
-            has_ack: true,
-            ends: false,
-            times: None,
-            sacked: None,
-            twice: false,
-            window: 1,
-            scale: None,
-        };
+        let tcp = Tcp { window: 1, ..SEGMENT };
         let sent = |number: u32, id| {
             let tcp = Tcp { seq: 1 + number * 1000, ..tcp };
             Packet { tcp: Some(tcp), ..packet(u64::from(number), id, 1000) }
