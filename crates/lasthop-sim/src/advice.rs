@@ -8,7 +8,7 @@ use lasthop_core::units::Rate;
 use lasthop_net::plan::cellular::CellularUser;
 use lasthop_net::plan::{Direction, FlowPlan, LinkPlan, MediumPlan, Plan, Transport};
 
-use crate::scenario::{STACKS, Scenario};
+use crate::scenario::{Scenario, stack_of};
 
 /// One sentence for each thing worth saying about `scenario`: of its keys, then in the order of its links.
 pub fn advice(scenario: &Scenario) -> Vec<String> {
@@ -39,9 +39,9 @@ pub fn advice(scenario: &Scenario) -> Vec<String> {
 
 /// Says so if a stack draws from the system what no seed settles.
 fn unseeded(flow: &FlowPlan) -> Option<String> {
-    let config = flow.transport.stack()?;
-    let stack = STACKS.iter().find(|stack| stack.name == config.name)?;
-    let name = stack.unseeded.filter(|name| *name == config.congestion)?;
+    let stack = stack_of(&flow.transport)?;
+    let congestion = &flow.transport.stack()?.congestion;
+    let name = stack.unseeded.filter(|name| name == congestion)?;
     Some(format!(
         "flow \"{}\": {name} of {} takes no seed, so that two runs of one seed differ: choose {} if a run is to be \
          repeated",

@@ -74,6 +74,7 @@ use input_file::InputFiles;
 use random::Draws;
 use reader::Reader;
 pub use schema::{helpers, plain_schema, schema};
+pub(crate) use stack::of as stack_of;
 pub use stack::{STACKS, Stack};
 pub use trace_file::Way;
 pub use transport::{OwnTransport, OwnTransportError};

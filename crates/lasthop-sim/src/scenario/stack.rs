@@ -255,7 +255,7 @@ pub(super) static STACK: Table = Table {
 };
 
 /// The stack of a transport, if it is one.
-pub(super) fn of(transport: &Transport) -> Option<&'static Stack> {
+pub(crate) fn of(transport: &Transport) -> Option<&'static Stack> {
     match transport {
         Transport::Outside(config) => named(config),
         _ => None,
