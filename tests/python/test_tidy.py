@@ -229,6 +229,17 @@ def test_generated_pages_are_fresh() -> None:
     assert_none([f"{name}: run make docs" for name in stale])
 
 
+def test_the_page_of_stacks_is_its_template_with_tables() -> None:
+    """Its tables take an hour of runs; its words are compared here."""
+    template = ROOT / "crates/lasthop-stacks/src/bin/lasthop-stacks/page.md"
+    before, _, after = template.read_text(encoding="utf-8").partition("TABLES\n")
+    page = (ROOT / "docs/reference/stacks.md").read_text(encoding="utf-8")
+    assert page.startswith(before)
+    assert page.endswith(after)
+    tables = page.removeprefix(before).removesuffix(after)
+    assert all(line.startswith(("|", "### ")) for line in tables.splitlines() if line)
+
+
 def test_every_sender_says_what_its_page_needs() -> None:
     """The head of each controller has the labelled paragraphs of its reference page."""
     heads = runpy.run_path(str(ROOT / "docs" / "generate.py"))["heads"]()

@@ -18,7 +18,7 @@ const SEEDS: u64 = 5;
 /// Student's t for a 95 % interval with that many less one degrees of freedom.
 const T: f64 = 2.776;
 
-/// A controller of quinn, the same law of ours as quinn drives it, and that law over our TCP.
+/// A controller of quinn, the same controller of ours in quinn, and ours over our TCP.
 struct Trio {
     own: &'static str,
     ours_in_quinn: Option<&'static str>,
@@ -94,12 +94,12 @@ fn cases() -> Vec<Case> {
     endless.into_iter().map(of).chain(files.into_iter().map(of_file)).collect()
 }
 
-/// What a run gave: goodput in Mbit/s, one-way delay in ms (mean), share of packets that the sender repeated in %.
+/// What a run gave: goodput in Mbit/s, one-way delay in ms (mean), share of packets that were retransmitted in %.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     goodput: f64,
     delay: f64,
-    repeated: f64,
+    retransmitted: f64,
 }
 
 /// A run of one flow of this transport. A transfer's goodput is over the time to its completion.
@@ -123,7 +123,7 @@ fn figures(case: &Case, transport: &str, seed: u64) -> Result<Figures, String> {
     Ok(Figures {
         goodput: goodput / 1e6,
         delay: flow.delay_mean_s.unwrap_or(f64::NAN) * 1e3,
-        repeated: flow.retransmitted_packets.unwrap_or(0) as f64 / flow.packets_sent as f64 * 100.0,
+        retransmitted: flow.retransmitted_packets.unwrap_or(0) as f64 / flow.packets_sent as f64 * 100.0,
     })
 }
 
@@ -147,8 +147,8 @@ impl Sample {
         format!("{:.1}", self.mean(|one| one.delay))
     }
 
-    fn repeated(&self) -> String {
-        format!("{:.2} %", self.mean(|one| one.repeated))
+    fn retransmitted(&self) -> String {
+        format!("{:.2} %", self.mean(|one| one.retransmitted))
     }
 
     /// How much more it carries than another, of what headers leave, in %: mean of the pairs, and half a 95 % interval.
@@ -174,11 +174,12 @@ fn tables() -> Result<String, String> {
     for trio in TRIOS {
         let _ = write!(text, "### {}\n\n", trio.own);
         let title = if trio.ours_in_quinn.is_some() {
-            "| path | quinn Mbit/s | quinn, our law | our TCP | law | transport | quinn ms | our TCP ms \
-             | quinn repeated | our TCP repeated |\n\
+            "| path | quinn Mbit/s | quinn, our controller | our TCP | controller | transport | quinn ms \
+             | our TCP ms | quinn retransmits | our TCP retransmits |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         } else {
-            "| path | quinn Mbit/s | our TCP | both | quinn ms | our TCP ms | quinn repeated | our TCP repeated |\n\
+            "| path | quinn Mbit/s | our TCP | both | quinn ms | our TCP ms | quinn retransmits \
+             | our TCP retransmits |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         };
         text.push_str(title);
@@ -189,8 +190,8 @@ fn tables() -> Result<String, String> {
     }
     text.push_str(
         "### noq\n\n\
-         | path | newreno Mbit/s | over quinn's | cubic | over quinn's | bbr3 | our TCP | over ours | bbr3 ms \
-         | our TCP ms | bbr3 repeated | our TCP repeated |\n\
+         | path | newreno Mbit/s | against quinn's | cubic | against quinn's | bbr3 | our TCP | against ours \
+         | bbr3 ms | our TCP ms | bbr3 retransmits | our TCP retransmits |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for case in cases() {
@@ -200,17 +201,18 @@ fn tables() -> Result<String, String> {
     Ok(text)
 }
 
-/// noq beside quinn, which it is a fork of, and its BBR of version 3 beside ours.
+/// noq against quinn, of which it is a fork, and its BBRv3 against ours.
 fn row_of_noq(text: &mut String, case: &Case) -> Result<(), String> {
     let mut cells = vec![case.name.to_owned()];
-    for law in ["newreno", "cubic"] {
-        let [noq, quinn] = ["noq", "quinn"].map(|stack| Sample::of(case, &format!("\"{stack}:{law}\"")));
+    for controller in ["newreno", "cubic"] {
+        let [noq, quinn] =
+            ["noq", "quinn"].map(|stack| Sample::of(case, &format!("\"{stack}:{controller}\"")));
         let noq = noq?;
         cells.extend([noq.goodput(), noq.above(&quinn?, (1.0, 1.0))]);
     }
     let (bbr, ours) = (Sample::of(case, "\"noq:bbr3\"")?, Sample::of(case, "\"bbr3\"")?);
     cells.extend([bbr.goodput(), ours.goodput(), bbr.above(&ours, (DATA_OF_QUIC, DATA_OF_TCP))]);
-    cells.extend([bbr.delay(), ours.delay(), bbr.repeated(), ours.repeated()]);
+    cells.extend([bbr.delay(), ours.delay(), bbr.retransmitted(), ours.retransmitted()]);
     // Writing to a string cannot fail.
     let _ = writeln!(text, "| {} |", cells.join(" | "));
     Ok(())
@@ -221,14 +223,14 @@ fn row(text: &mut String, trio: &Trio, case: &Case) -> Result<(), String> {
     let tcp = Sample::of(case, trio.ours)?;
     let mut cells = vec![case.name.to_owned(), own.goodput()];
     if let Some(name) = trio.ours_in_quinn {
-        let law = Sample::of(case, &format!("\"quinn:{name}\""))?;
-        cells.extend([law.goodput(), tcp.goodput()]);
-        cells.push(own.above(&law, (1.0, 1.0)));
-        cells.push(law.above(&tcp, (DATA_OF_QUIC, DATA_OF_TCP)));
+        let swapped = Sample::of(case, &format!("\"quinn:{name}\""))?;
+        cells.extend([swapped.goodput(), tcp.goodput()]);
+        cells.push(own.above(&swapped, (1.0, 1.0)));
+        cells.push(swapped.above(&tcp, (DATA_OF_QUIC, DATA_OF_TCP)));
     } else {
         cells.extend([tcp.goodput(), own.above(&tcp, (DATA_OF_QUIC, DATA_OF_TCP))]);
     }
-    cells.extend([own.delay(), tcp.delay(), own.repeated(), tcp.repeated()]);
+    cells.extend([own.delay(), tcp.delay(), own.retransmitted(), tcp.retransmitted()]);
     // Writing to a string cannot fail.
     let _ = writeln!(text, "| {} |", cells.join(" | "));
     Ok(())
