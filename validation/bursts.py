@@ -73,7 +73,7 @@ def _pauses(queue: Any, _: Path) -> dict[str, Any]:
 
 HOPS: dict[str, Callable[[Any, Path], dict[str, Any]]] = {
     "smooth": _smooth,
-    **{f"batches each {every} ms": _batches(every) for every in BATCHES_MS},
+    **{f"batches every {every} ms": _batches(every) for every in BATCHES_MS},
     "pauses of 100 ms": _pauses,
 }
 
@@ -149,23 +149,22 @@ def measured(task: tuple[Case, int]) -> Values:
 
 
 INTRODUCTION = """
-One download by CUBIC and one by Prague share {rate} Mbit/s; both use RACK-TLP and ECN, Prague carries ECT(1).
-The queue stands before the last hop. Means with 95 % intervals over {seeds} seeds of {seconds} s, of which
-the first {warmup} s do not count. A delay is one way, half of the base RTT included.
-"""
+One CUBIC download and one Prague download share {rate} Mbit/s; both use RACK-TLP and ECN, and Prague
+sends ECT(1). The queue is in front of the last hop. Values are means with 95 % intervals over {seeds}
+seeds of {seconds} s, without the first {warmup} s. Delays are one-way and include half of the base RTT."""
 WHAT = """
-Batches are those of a replayed trace: nothing for so long, then as many packets at once as the rate makes. A
-queue that marks ECT(1) when a packet has waited for 1 ms, as DualPI2 and `ce_threshold` do, marks nearly
-everything behind batches of 5 ms and more, though no queue stands: Prague falls to its least window, and
-where CUBIC is held short as well, the hop stays partly idle. RFC 9332 warns of it. Under PIE, which marks
-ECT(1) as seldom as it would drop, Prague takes what CUBIC leaves: RFC 9331 has it carry ECT(1) only where a
-queue knows it. Counted marks (Accurate ECN, RFC 9768) change nothing behind DualPI2.
-"""
+Batches are those of a replayed trace: no packet for the length of an interval, then all the packets
+that the rate allows in it. A queue that marks ECT(1) when a packet has waited for 1 ms, as DualPI2 and
+`ce_threshold` do, marks nearly every packet behind batches of 5 ms and more, although no standing queue
+exists. Prague then falls to its minimum window, and where CUBIC is limited as well, the hop stays
+partly idle. RFC 9332 warns of this. PIE marks ECT(1) as rarely as it would drop, so Prague takes most
+of the capacity from CUBIC: RFC 9331 allows ECT(1) only where a queue supports it. Counted marks
+(Accurate ECN, RFC 9768) make no difference behind DualPI2."""
 LEFT = """
-- We wrote both senders and all queues. Prague was judged by the closed form of its steady state and by
-  reading its kernel module, not by a run of it.
+- Both senders and all queues are our own. Prague was checked against the closed form of its steady state and
+  against the source of its kernel module, not against a run of it.
 - Where marks are not counted (Accurate ECN, RFC 9768), feedback is the exact echo of DCTCP.
-- One flow of each; no cell of Wi-Fi.
+- There is one flow of each, and no Wi-Fi cell.
 """
 
 

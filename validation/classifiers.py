@@ -1,10 +1,10 @@
-"""How well senders tell losses apart: `python -m validation.classifiers`.
+"""How well senders classify losses: `python -m validation.classifiers`.
 
 Runs every sender that takes losses for congestion or for errors of the channel, the rules of the literature
 under one answer (`lda`) and four yardsticks over the same networks, and stores a row per run in
 `docs/reference/classifiers.parquet`. From these rows alone come the page and its figures
-(`classifiers_page.py`); `--page` makes them anew without a run. What each loss was is known to the network
-alone; what the sender took it for is in the confusion matrix of the run.
+(`classifiers_page.py`); `--page` makes them anew without a run. The network records what each
+loss was; the confusion matrix of the run has what the sender took it for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEEDS = range(1, 21)
 DURATION_S = 70
 WARMUP_S = 10
 
-#: Senders that are laws of their own. But for the last they are NewReno without the question.
+#: Senders with a controller of their own. Without classification all but the last are NewReno.
 LAWS = ("veno", "venoplus", "jtcp", "xjtcp", "tcp-real", "probing", "wsc", "cubic filter")
 #: Rules of the literature under one answer, SACK TCP's.
 RULES = ("biaz", "mbiaz", "spike", "zigzag", "vegas", "ntg", "ndg")
@@ -51,7 +51,7 @@ OVER_QUIC = (PLAIN, "veno", *(f"lda {rule}" for rule in ("vegas", "ntg", "ndg", 
 QUIC = "quic "
 SENDERS = (*SILENT, *LAWS, *(f"lda {rule}" for rule in (*RULES, *YARDSTICKS)))
 
-#: Each law's own threshold, from eager to reluctant: parameters and the values that they take together.
+#: Each sender's own threshold, from low to high: parameters and the values that they take together.
 THRESHOLDS: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
     "veno": (("beta",), (0.5, 1, 2, 3, 5, 10, 20)),
     "venoplus": (("rlr_threshold",), (0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05)),
@@ -103,10 +103,10 @@ class Cell:
 #: The flows of each load: the sender's, and those beside it.
 LOADS = {
     "alone": "one flow",
-    "alike": "four flows alike",
+    "alike": "four equal flows",
     "rival": "beside a NewReno",
     "bursts": "beside bursts of datagrams",
-    "uplink": "an uplink that repeats frames",
+    "uplink": "an uplink that retransmits frames",
 }
 BURSTS = {"kind": "on-off", "rate": "10 Mbit/s", "packet": "1000 B", "on": "100 ms", "off": "200 ms"}
 

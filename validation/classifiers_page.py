@@ -1,4 +1,4 @@
-"""The page on senders that tell losses apart, from the rows that `classifiers.py` stored.
+"""The page on senders that classify losses, from the rows that `classifiers.py` stored.
 
 Every figure on it, in tables and in prose, is computed here from the rows; nothing is run.
 """
@@ -183,7 +183,7 @@ def main_table(cases: dict[Key, Runs], cell: Cell) -> str:
 
 
 def quic_table(cases: dict[Key, Runs]) -> str:
-    """Return recalls, and what the question is worth, of senders over TCP and of the same laws over QUIC."""
+    """Return recalls and gains of senders over TCP and of the same controllers over QUIC."""
     head = ["sender", "load"]
     head += [f"{what}, {way}" for what in ("congestion", "errors", "gain (%)") for way in ("TCP", "QUIC")]
     rows = []
@@ -233,7 +233,7 @@ def cost_of(cases: dict[Key, Runs], cell: Cell, sender: str) -> str:
 
 
 def curve(cases: dict[Key, Runs], cell: Cell, sender: str) -> list[tuple[float, float]]:
-    """Return a law's points as its threshold moves (overflows missed, recall of errors), and corners."""
+    """Return a sender's points as its threshold moves (overflows missed, recall of errors), and corners."""
     points = []
     for value in THRESHOLDS[sender][1]:
         runs = cases[cell, sender, float(value)]
@@ -271,7 +271,7 @@ def unhelpful(cases: dict[Key, Runs]) -> str:
         better = sum(found.excludes_zero() and found.mean > 0 for found in gains)
         cells_ = [f"{blind} of {len(skills)}", f"{better} of {len(gains)}", f"{worse} of {len(gains)}"]
         rows.append([f"`{sender}`", *cells_])
-    return table(["sender", "no better than a coin", "more goodput for asking", "less"], rows)
+    return table(["sender", "no better than a coin", "more goodput", "less goodput"], rows)
 
 
 def findings(cases: dict[Key, Runs]) -> str:
@@ -287,25 +287,25 @@ def findings(cases: dict[Key, Runs]) -> str:
     deaf = [one for one in ranked if one not in TOLD]
     named = ", ".join(f"`{one}` {mean_skill(one):.2f}" for one in deaf)
     skills = (
-        f"Beside a rival, in the {len(mixed)} of {len(CONDITIONS)} conditions in which all judged enough "
-        "losses of both kinds, the mean skill (recall of congestion plus recall of errors, less one) of "
-        f"those that look at packets and ACKs alone is: {named}. The coin has {mean_skill('lda coin'):.2f}."
+        f"Beside a rival, in the {len(mixed)} of {len(CONDITIONS)} conditions in which all classified enough "
+        "losses of both kinds, the mean skill (recall of congestion plus recall of errors, minus one) of "
+        f"senders that use only packets and ACKs is: {named}. The coin has {mean_skill('lda coin'):.2f}."
     )
     told = (
-        "Being told is not enough: of the two that the receiver's MAC tells how many frames it discarded, "
-        f"`venoplus` has {mean_skill('venoplus'):.2f} and `xjtcp` {mean_skill('xjtcp'):.2f}."
+        "A direct signal is not enough: of the two that get the number of frames that the receiver's MAC "
+        f"discarded, `venoplus` has {mean_skill('venoplus'):.2f} and `xjtcp` {mean_skill('xjtcp'):.2f}."
     )
     won = {rule: gain(cases, RIVAL, f"lda {rule}") for rule in YARDSTICKS}
     paid = {rule: cost(cases, RIVAL, f"lda {rule}") for rule in YARDSTICKS}
     worth = (
-        "On the middle path beside a rival the truth itself is worth "
-        f"{percent(won['oracle'])} % of goodput, a coin {percent(won['coin'])} %, and never answering a loss "
-        f"that duplicates show {percent(won['wireless'])} %. The rival gets {percent(paid['oracle'])}, "
+        "On the middle path beside a rival, knowing the truth is worth "
+        f"{percent(won['oracle'])} % of goodput, a coin {percent(won['coin'])} %, and ignoring every loss "
+        f"that duplicate ACKs show {percent(won['wireless'])} %. The rival gets {percent(paid['oracle'])}, "
         f"{percent(paid['coin'])} and {percent(paid['wireless'])} %: goodput alone cannot tell a classifier "
         "from a sender that ignores losses."
     )
     shared = (
-        "Where four flows alike fill the link there is nothing to gain: the oracle earns "
+        "Where four equal flows fill the link there is nothing to gain: the oracle gains "
         f"{percent(gain(cases, Cell(load='alike'), 'lda oracle'))} %."
     )
     return "\n".join(wrap(f"- {line}").replace("\n", "\n  ") for line in (skills, told, worth, shared))
@@ -315,67 +315,70 @@ def findings(cases: dict[Key, Runs]) -> str:
 # Words
 
 QUESTION = """
-Some senders ask what a loss was before they answer it: an overflow of a queue, or an error of the
-channel. The network knows. Here every such sender of lasthop, and the rules of the literature under one
-answer, meet the same networks, and what each took its losses for is held against what they were. *Recall*
-of a kind is the share of its losses that were recognised; *skill* is the sum of both recalls less one
-(Youden 1950), zero for those that do not look. *Gain* is the goodput over that of the same sender that
-takes every loss for congestion: NewReno for the laws, `lda congestion`, which is SACK TCP, for the rules, and
-`cubic` (CUBIC on RACK-TLP) for `cubic filter`, which is the same with `loss_filter = 0.15`.
-*Rival* is what a NewReno on the same link gets, over what it gets beside another NewReno. Most senders know
-no more than packets and ACKs tell. `venoplus` and `xjtcp` are told how many frames the receiver's MAC has
-discarded, which is a count of the very errors; `wsc` is told by the sender's own link, and there alone."""
+Some senders classify a loss before they react to it: was it an overflow of a queue, or an error of the
+channel? The simulator knows which. Here every such sender of lasthop, and the rules of the literature
+with one common response, run over the same networks, and their verdicts are compared with the truth.
+*Recall* of a kind is the share of its losses that were recognised. *Skill* is the sum of both recalls
+minus one (Youden 1950); it is zero for a sender that does not classify. *Gain* is the goodput relative
+to that of the same sender when it takes every loss for congestion: NewReno for the controllers, `lda
+congestion` (SACK TCP) for the rules, and `cubic` (CUBIC on RACK-TLP) for `cubic filter`, which is the
+same with `loss_filter = 0.15`. *Rival* is the goodput of a NewReno on the same link, relative to a
+NewReno that competes with another NewReno. Most senders use only packets and ACKs. `venoplus` and
+`xjtcp` also get the number of frames that the receiver's MAC has discarded, which counts the channel
+errors themselves; `wsc` gets the reports of the sender's own link, and works only there."""
 
 PATHS_NAMED = ", ".join(
     f"{name} ({path.rate} Mbit/s, {path.rtt} ms, {path.packets} packets)" for name, path in PATHS.items()
 )
 METHODS = f"""
-**Networks.** A sender, a wire of 100 Mbit/s, a router, and a last hop with a buffer, which loses packets
-of data: {PATHS_NAMED}; buffers of 0.2, 1 and 5 times what the path holds; drop-tail or CoDel; independent
-errors, or Gilbert-Elliott with four packets lost in a row in the mean; loss rates of 0.1 and 1 %, and
-none. Loads: {"; ".join(LOADS.values())}. The middle path is run in full, and from it one thing is changed
-at a time. **Replicates.** {len(SEEDS)} seeds of {DURATION_S - WARMUP_S} s after {WARMUP_S} s. Starts are
-uniform over a second and hosts take up to a millisecond for each packet, so that seeds differ without
-errors, too. Intervals are 95 %: Student's t for goodput, Fieller's for ratios, paired by seed, the
-jackknife over seeds for recalls. Counts are never pooled over buffers, loads or paths; a share of fewer
-than {ENOUGH} losses is a dash. **Verdicts.** One for each recovery and, where the law judges them, each
-timeout; the kind is that of the packet that was lost. Profile `rfc`, every sender with its defaults.
-**Yardsticks.** `lda oracle` is told the truth, `lda congestion` and `lda wireless` always say the same,
-`lda coin` tosses. All rules of `lda` answer alike: an error leaves the window, congestion halves it."""
+**Networks.** A sender, a wire of 100 Mbit/s, a router, and a last hop with a buffer, which loses data
+packets: {PATHS_NAMED}; buffers of 0.2, 1 and 5 bandwidth-delay products; drop-tail or CoDel;
+independent errors, or Gilbert-Elliott with mean bursts of four packets; loss rates of 0.1 and 1 %, and
+none. Loads: {"; ".join(LOADS.values())}. The middle path is run in full; the other cells change one
+thing of it at a time. **Replicates.** {len(SEEDS)} seeds of {DURATION_S - WARMUP_S} s after a warm-up
+of {WARMUP_S} s. Start times are uniform over a second and hosts take up to a millisecond for each
+packet, so that seeds differ even without errors. Intervals are 95 %: Student's t for goodput, Fieller's
+for ratios, paired by seed, the jackknife over seeds for recalls. Counts are never pooled over buffers,
+loads or paths; a share of fewer than {ENOUGH} losses is shown as a dash. **Verdicts.** One for each
+recovery and, where the controller classifies them, each timeout; the true kind is that of the lost
+packet. Profile `rfc`, every sender with its defaults. **Yardsticks.** `lda oracle` knows the truth,
+`lda congestion` and `lda wireless` always give the same verdict, `lda coin` tosses a coin. All rules of
+`lda` respond alike: congestion halves the window, an error leaves it."""
 
 OVER_QUIC_WORDS = """
-The same cells with the laws in [quinn](stacks.md), a stack of QUIC, beside what they are over TCP. Shares are
-recalls of the two kinds. quinn tells its controllers neither when packets arrived nor what the receiver's MAC
-discarded, so the other senders do not run in it; an RTT contains the wait of delayed acknowledgements, and
-a verdict is one for each reduction. Gain is over NewReno
-and `lda congestion` in quinn; the rival is NewReno of TCP in both."""
+The same cells with the controllers in [quinn](stacks.md), a QUIC stack, compared with TCP. Shares are
+recalls of the two kinds. quinn reports to its controllers neither arrival times nor the frames that the
+receiver's MAC discarded, so the other senders do not run in it. An RTT includes the wait of delayed
+acknowledgements, and there is one verdict for each reduction. Gain is relative to NewReno and `lda
+congestion` in quinn; the rival is NewReno over TCP in both."""
 
 THREATS = """
-**Closed loop.** A verdict moves the window, and the window makes the next losses: two senders never judge
-the same losses, and a threshold that is moved moves the mixture with it. The curves are therefore of laws
-at work, not of a rule on fixed data. **One answer.** Rules made for TFRC or for a receiver run in a
-sender of TCP with SACK and delayed ACKs; their times come from an option that no deployed receiver sends.
-**Constants** of the rules were held against two public implementations and no paper; they disagree about
-ZigZag beyond three losses; the choice is a parameter. **Networks** are single bottlenecks that are the lossy
-hop themselves; no errors behind the bottleneck, no radio cell, no rate that varies. **Comparisons** are many:
-of hundred intervals five miss. **Steady flows**: nothing is said about short transfers."""
+**Closed loop.** A verdict changes the window, and the window causes the next losses: two senders never
+judge the same losses, and changing a threshold changes the mixture of losses. The curves therefore
+describe controllers in operation, not a rule on fixed data. **One response.** Rules made for TFRC or
+for a receiver run in a TCP sender with SACK and delayed ACKs; their arrival times come from an option
+that no deployed receiver sends. **Constants** of the rules were checked against two public
+implementations, not against the papers; the two disagree about ZigZag beyond three losses, so that
+choice is a parameter. **Networks** are single bottlenecks that are the lossy hop themselves: no errors
+behind the bottleneck, no radio cell, no varying rate. **Many comparisons**: about five of a hundred
+intervals miss the true value. **Steady flows**: these results say nothing about short transfers."""
 
 RELATED = """
-Biaz and Vaidya (1998) held three predictors of congestion against random losses and found them hardly
-better than chance, "a negative result"; their rule of 1999 looks at the gap behind the hole. Cen, Cosman
-and Voelker (2003) compared it, its narrower form mBiaz, Spike (Tobe et al. 2000) and their own ZigZag in
-simulations of TFRC, found none best everywhere, and combined three. Barman and Matta (2002) bound what
-telling apart can gain. Fu and Liew (2003) built Veno on Vegas's backlog; Wu and Chen (2004) JTCP on
-jitter; Tsaoussidis and Badr (2000) probe after the event; Zhang and Tsaoussidis (2001) measure at the
-receiver. What is added here: one answer for all rules, truths from the network, yardsticks, intervals,
-and the cost to others. Senders of today avoid the question: BBR does not live by single losses, and ECN
-tells congestion without one."""
+Biaz and Vaidya (1998) tested three predictors of congestion against random losses and found them hardly
+better than chance, "a negative result"; their rule of 1999 uses the gap behind the hole. Cen, Cosman
+and Voelker (2003) compared it, its narrower form mBiaz, Spike (Tobe et al. 2000) and their own ZigZag
+in simulations of TFRC, found none best everywhere, and combined three. Barman and Matta (2002) bound
+the possible gain of classification. Fu and Liew (2003) built Veno on Vegas's backlog; Wu and Chen
+(2004) built JTCP on jitter; Tsaoussidis and Badr (2000) probe after the event; Zhang and Tsaoussidis
+(2001) measure at the receiver. New here are one response for all rules, the true causes from the
+network, yardsticks, intervals, and the cost to others. Today's senders avoid the question: BBR does not
+react to single losses, and ECN signals congestion without a loss."""
 
 AGAIN = f"""
 Every run is a row of [`{DATA.name}`]({DATA.name}): cell, sender, threshold, seed, goodput, the rival's, and
-the six counts of the confusion matrix, from which precision follows, too. `{COMMAND}` runs all and writes
-rows, page and figures anew; with `--page` it writes the page from the rows. The same engine gives the same
-rows to the bit."""
+the six counts of the confusion matrix, which also give precision. `{COMMAND}` runs everything and writes
+rows, page and figures; with `--page` it writes page and figures from the stored rows. The same engine gives
+identical rows."""
 
 
 def page(data: pl.DataFrame) -> str:
@@ -383,7 +386,7 @@ def page(data: pl.DataFrame) -> str:
     cases = runs_of(data)
     alone, alike, uplink = (Cell(load=load) for load in ("alone", "alike", "uplink"))
     blocks = [
-        "# How well senders tell losses apart",
+        "# How well senders classify losses",
         f"<!-- Written by `{COMMAND}`; changes here are overwritten. -->",
         "## The question",
         wrap(QUESTION),
@@ -392,13 +395,13 @@ def page(data: pl.DataFrame) -> str:
         "## Methods",
         wrap(METHODS),
         "## One link, 0.1 % of errors",
-        wrap("The middle path, a buffer of one path, independent errors. Beside a NewReno:"),
+        wrap("The middle path, a buffer of one product, independent errors. Beside a NewReno:"),
         main_table(cases, RIVAL),
-        wrap("Four flows alike, which share what they cause:"),
+        wrap("Four equal flows, which share the losses that they cause:"),
         main_table(cases, alike),
-        wrap("One flow, alone on the link; with few overflows there is little to tell apart:"),
+        wrap("One flow, alone on the link; with few overflows there is little to classify:"),
         main_table(cases, alone),
-        wrap("An uplink whose own link repeats each frame once and reports it, which `wsc` needs:"),
+        wrap("An uplink whose own link retransmits each frame once and reports it, which `wsc` needs:"),
         main_table(cases, uplink),
         "## Over QUIC",
         wrap(OVER_QUIC_WORDS),
@@ -408,23 +411,23 @@ def page(data: pl.DataFrame) -> str:
         conditions(cases, skill_of),
         "## What it costs others",
         wrap(
-            "The rival's goodput, in per cent over what it has beside another NewReno; `?` where the "
-            "interval contains zero."
+            "The change of the rival's goodput, in per cent of what it has beside another NewReno; `?` where "
+            "the interval contains zero."
         ),
         conditions(cases, cost_of),
         "## Thresholds",
         wrap(
-            "Each law with its own threshold moved, on the middle path. The area under the curve is 0.5 for "
-            "a coin and 1 for an oracle; straight lines join the corners. `venoplus` "
-            "decides by thresholds here (`decide`). `tcp-real` and `wsc` have no "
-            "number of their own, and `lda mbiaz` is the point 1.25 of `lda biaz`."
+            "Each sender with its own threshold varied, on the middle path. The area under the ROC curve is "
+            "0.5 for a coin and 1 for an oracle; straight lines join the ends of a curve to the corners. "
+            "`venoplus` decides by thresholds here (`decide`). `tcp-real` and `wsc` have no threshold of "
+            "their own, and `lda mbiaz` is the point 1.25 of `lda biaz`."
         ),
         f"![Recall of errors against overflows missed, as thresholds move]({FIGURE.name})",
         areas(cases),
-        "## Where asking does not help",
+        "## Where classifying does not help",
         wrap(
-            "Cells with errors in which the skill is not shown to be above zero, and those in which asking "
-            "earns more, or less, than not asking. `wsc` is counted where its link reports."
+            "Cells with errors in which the skill is not significantly above zero, and those in which "
+            "classifying gives more, or less, goodput. `wsc` is counted where its link reports."
         ),
         unhelpful(cases),
         "## Threats to validity",

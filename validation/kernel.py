@@ -1,10 +1,10 @@
-"""Simulation beside the kernel in virtual time, over a grid: `python -m validation.kernel`.
+"""Simulation and kernel compared in virtual time, over a grid: `python -m validation.kernel`.
 
 One flow over one path, simulated in the profile ``linux`` and carried by sockets of Linux 6.1 in the virtual
 machine of `lasthop.guest`, with the same losses: each controller with losses and two buffers, with jitter
-that reorders, with applications that write now and then, and with queues that mark. Which packet meets which
-in the queue is chance on both sides: each run of the kernel stands beside simulations over paths that
-differ by hundredths of a millisecond, and only what is beyond their spread counts as a difference. Writes
+that reorders, with applications that write now and then, and with queues that mark. Which packets meet
+in the queue is chance on both sides: each kernel run is compared with simulations over paths that
+differ by fractions of a millisecond, and only what is beyond their spread counts as a difference. Writes
 `docs/reference/kernel-parity.md` with the remarks of ``validation/kernel-notes.md``. What the kernel did is
 kept in ``out/kernel-parity.json``, so that only simulations run again. Called by `make validate-kernel`;
 needs `make kernel-guest`.
@@ -225,24 +225,24 @@ def page(found: dict[str, Cell], duration_s: float, release: str) -> str:
         f"One flow over 5 Mbit/s and 2 x 20 ms, simulated in the profile `linux`, and carried by sockets of "
         f"Linux {release} in virtual time over the same links ([how](../how-to/ask-the-kernel.md)). Each run "
         f"lasts {duration_s:g} s; entries are simulated / kernel. A seed loses the same packets on both "
-        "sides as long as these come in the same order. **Bold**: goodput differs by more than "
-        f"{GOODPUT:.0%}, or repeated packets by more than {REPEATED:.0%} and {REPEATED_PACKETS} packets, and "
-        f"chance does not explain it. That is so in {differing} of {len(every)} cells. 99 % of the packets "
-        f"of a run left less than {late * 1e3:.2f} ms late."
+        "sides as long as they are sent in the same order. **Bold**: goodput differs by more than "
+        f"{GOODPUT:.0%}, or retransmissions by more than {REPEATED:.0%} and {REPEATED_PACKETS} packets, and "
+        f"chance does not explain it. This is the case in {differing} of {len(every)} cells. 99 % of the "
+        f"packets of a run left less than {late * 1e3:.2f} ms late. Products are bandwidth-delay products."
     )
     most = max(len(cell.kernel) for cell in found.values())
     several = f"{most} runs of each cell with jitter of 5 and 20 ms, one of the others"
     of_kernel = "one run of each cell" if most == 1 else several
     chances = (
-        f"What chance does: beside a run of the kernel stand {BESIDE} simulations with the same seed, over "
-        f"paths that are up to {ASIDE_MS:g} ms shorter or longer each way. The first packet that finds "
+        f"How chance is measured: each kernel run is compared with {BESIDE} simulations of the same seed, "
+        f"over paths that are up to {ASIDE_MS:g} ms shorter or longer each way. The first packet that meets "
         "another one in the queue changes all that follow, and so does one that leaves some microseconds "
-        "late in the kernel. Behind ± is the half width of the 95 % interval of the difference (t), if a "
-        "run of the kernel scatters as the simulations beside it do. A difference beyond the bounds but "
+        "late in the kernel. ± is the half width of the 95 % interval of the difference (t), assuming that "
+        "kernel runs vary as the simulations do. A difference beyond the bounds but "
         f"within the interval has a question mark: {chance} cells. The kernel has {of_kernel}."
     )
     lines = [
-        "# Simulation beside the kernel in virtual time",
+        "# Simulation and kernel compared in virtual time",
         "",
         f"Written by `make validate-kernel` on {today}.",
         "",
@@ -253,7 +253,7 @@ def page(found: dict[str, Cell], duration_s: float, release: str) -> str:
     ]
     for axis in dict.fromkeys(key.split("/")[0] for key in found):
         lines += [f"## {axis[0].upper()}{axis[1:]}", ""]
-        lines += ["| | | goodput (Mbit/s) | difference | repeated (packets) | mean queue (packets) |"]
+        lines += ["| | | goodput (Mbit/s) | difference | retransmissions (packets) | mean queue (packets) |"]
         lines += ["| --- | --- | --- | --- | --- | --- |"]
         for key, cell in found.items():
             of, setting, law = key.split("/")

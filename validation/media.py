@@ -1,7 +1,7 @@
 """The test cases of RFC 8867 for real-time media: `python -m validation.media`.
 
 Writes `docs/reference/media.md`. Every case runs with the senders made for media and with three of the
-papers' senders, all in front of the same encoder. The bars of the verdicts stand here; the RFC has none in
+papers' senders, all with the same encoder. The bars of the verdicts are here; the RFC has none in
 numbers.
 """
 
@@ -60,7 +60,7 @@ LOSS = 0.01
 RATIO = 3.0
 #: Seconds after which the rate is at 90 % of what a rise of the capacity allows.
 RECOVERY_S = 15
-#: Share of the rate of a clean way back that is left where that is congested.
+#: Share of the rate share of the rate with a clean reverse path that is left where that is congested.
 FEEDBACK = 0.7
 #: Mbit/s below which a flow beside TCP is starved: the encoder's lowest rate, within 10 %.
 STARVED = 0.9 * LEAST
@@ -192,12 +192,12 @@ CHECKS: dict[str, tuple[str, float, bool, str]] = {
     "recovery": ("recovery (s)", RECOVERY_S, False, "{:.0f}"),
     "ratio": ("highest / lowest", RATIO, False, "{:.1f}"),
     "starved": ("lowest rate (Mbit/s)", STARVED, True, "{:.2f}"),
-    "resume": ("others in the pause, of 1.5 Mbit/s", UTILISATION, True, "{:.2f}"),
+    "resume": ("others during the pause, relative to 1.5 Mbit/s", UTILISATION, True, "{:.2f}"),
     "priority": ("first / others", PRIORITY, True, "{:.1f}"),
     "second": ("second link", UTILISATION, True, "{:.2f}"),
-    "feedback": ("of a clean way back", FEEDBACK, True, "{:.2f}"),
+    "feedback": ("share of the rate with a clean reverse path", FEEDBACK, True, "{:.2f}"),
     "wire": ("utilisation", UTILISATION, True, "{:.2f}"),
-    "share": ("sum, of what TCPs carry", UTILISATION, True, "{:.2f}"),
+    "share": ("sum, relative to TCP", UTILISATION, True, "{:.2f}"),
     "alike": ("highest / lowest", RATIO, False, "{:.1f}"),
 }
 #: Where nothing but media fills queues.
@@ -351,7 +351,7 @@ def misses(case: AnyCase, found: dict[str, Figure]) -> list[str]:
     if case.clean:
         for name, (label, bar, _) in CLEAN.items():
             if isinstance(case, Case) and case.back and name == "queue":
-                # Congestion of the way back is part of the delay of the call that goes there.
+                # Congestion of the reverse path is part of the delay of the call that goes there.
                 continue
             if not found[name].mean <= bar:
                 missed.append(label.split(" (")[0])
@@ -362,69 +362,71 @@ def misses(case: AnyCase, found: dict[str, Figure]) -> list[str]:
 # The page
 
 WIFI = f"""
-A station for each call, an access point, and a wire of 50 ms behind it. In 3.1 the wire is the
-bottleneck, of 1 Mbit/s with the queue and the delay variation as above, and all calls are at one
-station of 802.11n with MCS 11. In 3.2 the radio is: 802.11g at 54 Mbit/s, which carries about the 20
-Mbit/s that the RFC has in mind, where 802.11n with A-MPDUs carries more than the calls want. The sum of
-the calls is held against what as many TCPs (NewReno) carry in their place, or against what the encoders
-have if that is less. Means over {WIFI_SEEDS} seeds, rates from {JUDGED_S[0]} to {JUDGED_S[1]} s."""
+There is a station for each call, an access point, and a wire of 50 ms behind it. In 3.1 the wire is the
+bottleneck: it has 1 Mbit/s, with queue and delay variation as above, and all calls are at one station
+of 802.11n with MCS 11. In 3.2 the radio is the bottleneck: 802.11g at 54 Mbit/s carries about the 20
+Mbit/s that the RFC assumes, while 802.11n with A-MPDUs would carry more than the calls need. The sum of
+the calls is compared with what the same number of TCP flows (NewReno) carries, or with the sum of the
+encoders' highest rates if that is less. Means over {WIFI_SEEDS} seeds, rates from {JUDGED_S[0]} to
+{JUDGED_S[1]} s."""
 
 MISSED = """
-What a sender misses, by case: the wired ones of RFC 8867, then those of RFC 8869 over Wi-Fi and in a
-cell."""
+The bars that each sender misses, by case: first the wired cases of RFC 8867, then those of RFC 8869
+over Wi-Fi and in a cell."""
 
 CELL = f"""
 A server, a wire, and one LTE cell of 10 MHz (50 resource blocks, one layer, proportional fairness, RLC
-in acknowledged mode, 1 MB of room for each user) stand for the 21 cells of the RFC; calls of
-{media_cellular.CALL_S} s come as a Poisson process, at the RFC's intensity over {media_cellular.CELLS},
-and what they have between {media_cellular.JUDGED_S[0]:g} and {media_cellular.JUDGED_S[1]:g} s is
-judged. The channel of a user is Rayleigh fading at 2 GHz to two antennas, of 3 km/h unless the case
-says otherwise, around a mean that stays: {media_cellular.NEAR_DB:g} and {media_cellular.FAR_DB:g} dB in
-turn in section 2.1, {media_cellular.EDGE_DB:g} dB in section 2.2; its rate follows from the SINR as TR
-36.942 has it (A.2), and HARQ loses a tenth of all first transmissions. RTT of 40 ms unless the case
-says otherwise. The queueing delay has all that the cell adds to the wire: waiting, HARQ, RLC, in the
-uplink the wait for a grant. The sum of the calls is held against what as many TCPs (NewReno) carry in
-their place, or against what the encoders have if that is less. A call begins at 150 kbit/s and is gone
-after 30 s: a sender that takes longer to rise misses that bar in an empty cell. Means over
-{CELL_SEEDS} seeds."""
+in acknowledged mode, a buffer of 1 MB for each user) stand for the 21 cells of the RFC. Calls of
+{media_cellular.CALL_S} s arrive as a Poisson process, with the RFC's intensity divided by
+{media_cellular.CELLS}, and are judged between {media_cellular.JUDGED_S[0]:g} and
+{media_cellular.JUDGED_S[1]:g} s. The channel of a user is Rayleigh fading at 2 GHz with two receive
+antennas, at 3 km/h unless the case says otherwise, around a constant mean: {media_cellular.NEAR_DB:g}
+and {media_cellular.FAR_DB:g} dB in turn in section 2.1, {media_cellular.EDGE_DB:g} dB in section 2.2.
+Its rate follows from the SINR by TR 36.942 (A.2), and HARQ loses a tenth of all first transmissions.
+The RTT is 40 ms unless the case says otherwise. The queueing delay is everything that the cell adds to
+the wire: queueing, HARQ, RLC, and in the uplink the wait for a grant. The sum of the calls is compared
+with what the same number of TCP flows (NewReno) carries, or with the sum of the encoders' highest rates
+if that is less. A call starts at 150 kbit/s and ends after 30 s, so a sender that rises slowly misses
+that bar even in an empty cell. Means over {CELL_SEEDS} seeds."""
 
 INTRODUCTION = f"""
-RFC 8867 describes test cases for congestion control of real-time media, and gives no numbers to pass.
-Here all of its wired cases are run: a video call (150 kbit/s to 1.5 Mbit/s, 30 frames/s, the encoder of
-the RFC's section 5: within 5 % for each second, 100 ms to react), with audio of 20 kbit/s beside each
-video; one-way delay of 50 ms unless the case says otherwise, delay variation |N(0, 5 ms)| up to 15 ms
-without reordering, a drop-tail queue of 300 ms at the first capacity. Figures are means over
-{len(SEEDS)} seeds with 95 % intervals, from {WARMUP_S} s on; rates are on the wire."""
+RFC 8867 describes test cases for congestion control of real-time media, and sets no pass criteria in
+numbers. Here all of its wired cases are run. A flow is a video call: 150 kbit/s to 1.5 Mbit/s, 30
+frames/s, with the encoder of the RFC's section 5 (within 5 % in each second, 100 ms to react) and audio
+of 20 kbit/s beside each video. The one-way delay is 50 ms unless the case says otherwise, with a delay
+variation of |N(0, 5 ms)| up to 15 ms without reordering, and a drop-tail queue of 300 ms at the initial
+capacity. Values are means over {len(SEEDS)} seeds with 95 % intervals, from {WARMUP_S} s on; rates
+include headers."""
 
 SENDING = """
 `nada`, `gcc` and `scream` are made for media. `tfrc`, `ssvp` and `tcp-real` are the senders of the
-papers: the same encoder follows the rate that they allow, or window over RTT. A lost packet is not sent
-again but by `tcp-real`; the encoder makes a key frame."""
+reproduced papers: the same encoder follows the rate that they allow, or window over RTT. Only `tcp-real`
+retransmits; for the others the encoder makes a key frame after a loss."""
 
 BARS = f"""
-The bars were set before the first run and hold for all: {UTILISATION:.0%} of what the link or the
-encoders can carry in the second half of each phase; a 95th percentile of the queueing delay, variation
-included, of at most {QUEUE_MS} ms; at most {LOSS:.0%} of packets lost; highest over lowest rate at most
-{RATIO:g} (RFC 8868); {RECOVERY_S} s until a rise of the capacity is used to 90 %; {FEEDBACK:.0%} of the
-rate with a clean way back; the encoder's lowest rate, within 10 %, beside TCP; a ratio of {PRIORITY:g}
-for a priority of two. Queue and losses are judged where only media share the link. *meets*: the mean
-meets every bar."""
+The bars were set before the first run and are the same for all senders: at least {UTILISATION:.0%} of
+what the link or the encoders can carry in the second half of each phase; a 95th percentile of the
+queueing delay, variation included, of at most {QUEUE_MS} ms; at most {LOSS:.0%} of packets lost;
+highest over lowest rate at most {RATIO:g} (RFC 8868); at most {RECOVERY_S} s until 90 % of a rise of
+the capacity is used; with a congested reverse path, {FEEDBACK:.0%} of the rate with a clean one; beside
+TCP, at least the encoder's lowest rate, less 10 %; a ratio of {PRIORITY:g} for a priority of two. Queue
+and losses are judged where only media share the link. *meets*: the mean meets every bar."""
 
 OPEN = (
-    "What is to be passed: every number above is ours.",
-    "What a sender shall do about a lost picture: nothing is repaired by retransmission (NACK) or FEC here.",
-    "Where the delay variation lies; here behind the bottleneck.",
-    "The short TCPs of 5.7: here transfers of 40 kB that arrive as those of ten would, one a second.",
-    "What the queue is while the capacity changes: its bytes stay those of the first capacity.",
-    "Which flow pauses in 5.8: its text names the second and, further on, the third. Here the second.",
-    "Priorities (6.1) of controllers that have none: only NADA has.",
+    "The pass criteria: every number above is ours.",
+    "What a sender does about a lost picture: no retransmission (NACK) and no FEC here.",
+    "Where the delay variation is: here behind the bottleneck.",
+    "The short TCP flows of 5.7: here transfers of 40 kB that arrive as from ten sources, one a second.",
+    "The size of the queue while the capacity changes: it stays that of the first capacity, in bytes.",
+    "Which flow pauses in 5.8: the text names the second and, later, the third. Here it is the second.",
+    "Priorities (6.1) of controllers that have none: only NADA has them.",
     "Which queues mark in 6.2: here PIE and FQ-CoDel, in 5.1 and 5.4.",
 )
 
 LEFT = (
-    "The 21 cells of RFC 8869 that disturb one another, its handovers, and its web pages beside the calls.",
-    "Each step of its load: here four of 15 down, three of ten up.",
-    "Capacity steps by background traffic in place of the link, and other delays and losses of the path.",
+    "The interference between the 21 cells of RFC 8869, its handovers, and its web pages beside the calls.",
+    "All steps of its load: here four of 15 down, three of ten up.",
+    "Capacity steps by background traffic instead of the link, and other delays and losses of the path.",
 )
 
 

@@ -185,7 +185,7 @@ def two_bottlenecks(case: Case, sender: str) -> dict[str, Any]:
 
 
 def equal(count: int, **more: Any) -> tuple[Call, ...]:
-    """Return calls alike."""
+    """Return equal calls."""
     return tuple(Call(**more) for _ in range(count))
 
 
@@ -219,7 +219,7 @@ CASES = (
     ),
     Case(
         "5.3",
-        "Congested way back",
+        "Congested reverse path",
         100,
         FORWARD,
         (Call(0, 99), Call(0, 99, back=True)),
@@ -228,7 +228,7 @@ CASES = (
     ),
     Case(
         "5.4",
-        "Three flows alike, one after another",
+        "Three equal flows, started one after another",
         120,
         ((0, 3.5),),
         ALIKE,

@@ -129,19 +129,19 @@ def _wifi(_: Path) -> dict[str, Any]:
 HOPS: dict[str, Hop] = {
     "wifi": Hop(
         "Wi-Fi",
-        "802.11n, two streams, with queues and turns by airtime; a neighbour downloads with CUBIC",
+        "802.11n, two streams, with airtime fairness; a neighbour downloads with CUBIC",
         50,
         _wifi,
     ),
     "train": Hop(
         "LTE on a train",
-        "the recording `train.down` of the ready scenario, replayed as Mahimahi does, behind 2000 packets",
+        "the recording `train.down` of the ready scenario, replayed as by Mahimahi; 2000 packets",
         10,
         _train,
     ),
     "orbit": Hop(
         "Low orbit",
-        "50 Mbit/s; every 15 s 100 ms without a link and another delay (10 to 30 ms); 250 packets",
+        "50 Mbit/s; every 15 s an outage of 100 ms and a new delay (10 to 30 ms); 250 packets",
         50,
         _orbit,
     ),
@@ -306,7 +306,7 @@ def filling(values: Values, hop: str) -> tuple[str, ...]:
 
 
 def cost(values: Values, hop: str) -> dict[str, Estimate]:
-    """Return what a CUBIC keeps beside each other sender, over what it keeps beside a CUBIC, less one."""
+    """Return the change of a CUBIC's goodput beside each other sender, relative to CUBIC beside CUBIC."""
     beside = values[hop, "other"]
     ratios = {cc: stats.relative_difference(beside[cc], beside[RIVAL]) for cc in SENDERS if cc != RIVAL}
     return {cc: ratio for cc, ratio in ratios.items() if ratio is not None}
@@ -365,24 +365,22 @@ def table(values: Values, hop: str) -> str:
 
 
 INTRODUCTION = """
-Nine senders carry the same traffic over five last hops. All have the loss recovery of Linux (RACK-TLP with
-PRR) and its profile; they differ in congestion control alone. Figures are means with 95 % intervals over
-{seeds} seeds of {seconds} s, of which the first {warmup} s do not count.
-"""
+Nine senders carry the same traffic over five last hops. All use the loss recovery of Linux (RACK-TLP
+with PRR) and the `linux` profile; they differ only in congestion control. Values are means with 95 %
+intervals over {seeds} seeds of {seconds} s, without the first {warmup} s."""
 RULE = """
-A cell names the best sender by its mean, then those that {seeds} seeds do not tell from it (paired, 95 %).
-Delays, its own and that of a call beside, are compared among senders that carry at least {fills:.0f} % of the
-best goodput over the hop: a sender that sends little has little delay.
-The last column has senders beside which a CUBIC keeps less than beside
-another CUBIC, and how much less.
-"""
+A cell names the sender with the best mean, then those that do not differ significantly from it over
+{seeds} seeds (paired, 95 %). Delays, of the download and of a competing call, are compared among
+senders with at least {fills:.0f} % of the best goodput over the hop, because a sender that sends little
+has little delay. The last column has the senders beside which a CUBIC gets less than beside another
+CUBIC, and how much less."""
 LEFT = tuple(
     """
-We wrote both sides, senders and hops. What of it was laid beside Linux and ns-3 stands in the pages on \
-[the kernel](kernel-parity.md) and [Wi-Fi](validation-wifi.md).
-One path for each hop, one recording of LTE, one flow beside one other. Round trips are 30 to 80 ms.
+Senders and hops are our own. [The kernel](kernel-parity.md) and [Wi-Fi](validation-wifi.md) say what was \
+compared with Linux and ns-3.
+There is one path for each hop, one recording of LTE, and one competing flow. Round trips are 30 to 80 ms.
 Transfers of 100 kB arrive at a fifth of the usual rate of the hop; each is a connection of its own.
-Video, ECN and L4S are not asked here; [media](media.md) has senders made for calls.
+Video, ECN and L4S are not covered; [media](media.md) has senders made for calls.
 """.strip().split("\n")
 )
 
