@@ -1,17 +1,17 @@
 //! ABBA: CUBIC that grows fast while the RTT shows that the path is not full (draft-kazuho-ccwg-abba, 2026).
 //!
-//! *What it does.* It answers losses and marks exactly as CUBIC does, and draws a line through two points: window and
-//! minimum RTT around the last reduction, and window and RTT where the RTT was lowest since. While the RTT lies below
-//! that line by more than the window explains, it grows towards the window that the line gives for this RTT, by up to
-//! two thirds of what is missing per round trip, and never less than CUBIC. So a loss in the air costs a few round
-//! trips.
+//! *What it does.* It responds to losses and marks exactly as CUBIC does, and fits a line through two points: window
+//! and minimum RTT around the last reduction, and window and RTT where the RTT was lowest since. While the RTT lies
+//! below that line by more than the window explains, it grows towards the window that the line gives for this RTT, by
+//! up to two thirds of the difference per round trip, and never less than CUBIC. So a radio loss costs only a few
+//! round trips.
 //! *Reacts to* loss, ECN and the RTT.
-//! *Differs from the paper:* an RTT below what the line says for an empty window counts as that window, so that growth
+//! *Differs from the paper:* an RTT below the line's value for an empty window counts as that window, so that growth
 //! stays below two thirds of a round trip's segments.
 //! *Validation:* TV-26.1 to TV-26.3, the draft's line by hand; a run over a lossy link in `tests/laws_of_today.rs` of
 //! `lasthop-sim`.
-//! *Limitations:* it tells no kinds of losses apart. With a small cut for marks the growth in a round may exceed the
-//! cut, as the draft notes.
+//! *Limitations:* it does not classify losses. With a small cut for marks the growth in a round may exceed the cut, as
+//! the draft notes.
 //! *Kernel counterpart:* none.
 //! *References:* Oku, draft-kazuho-ccwg-abba; RFC 9438.
 

@@ -4,11 +4,11 @@
 //! path's RTT without queueing (the minimum of the last ten seconds), paces at the first and keeps about twice their
 //! product in flight. It starts by doubling the rate until that no longer grows, drains the queue this made, then
 //! cycles: a round trip 25 % faster to look for more, one 25 % slower, six at the estimate. Every ten seconds it falls
-//! to four segments for 200 ms to see the empty path. `extra_acked` adds what ACKs that come in bursts withhold, as on
-//! 802.11 links.
-//! *Reacts to* the delivery rate and the RTT. A loss makes it keep to packet conservation for one round trip.
+//! to four segments for 200 ms to see the empty path. `extra_acked` compensates for ACKs that are delayed and come in
+//! bursts, as on 802.11 links.
+//! *Reacts to* the delivery rate and the RTT. After a loss it uses packet conservation for one round trip.
 //! *Differs from the paper:* details follow Linux: the pacing margin, `extra_acked`, conservation in the first round
-//! of recovery, phases that look at what will be in flight when pacing lets the next segment leave. `start_phase`
+//! of recovery, phase changes by the data that will be in flight when pacing releases the next segment. `start_phase`
 //! replaces the random phase with which the gain cycle begins. The filter against token bucket policers is left out.
 //! *Validation:* TV-11.5; state-machine tests in this file; a run over 10 Mbit/s and 40 ms in `tests/bbr.rs` of
 //! `lasthop-sim`.

@@ -1,16 +1,16 @@
 //! BBR version 3: a model of the path with bounds that losses lower (draft-ietf-ccwg-bbr-06, text of August 2026).
 //!
 //! *What it does.* It paces at the maximum delivery rate of the last two cycles of probing and keeps twice the product
-//! of that and the minimum RTT in flight. A cycle drains (0.9 of the rate), cruises at the rate, refills the pipe for a
-//! round trip and then probes (1.25) until the rate no longer grows or more than 2 % of what was in flight is lost.
-//! What was in flight then is the long-term bound, of which 15 % stay free while cruising. Losses while not probing
-//! lower a short-term bound of rate and flight by 30 % per round trip, until the next probe. Every five seconds without
-//! a lower RTT the flight falls to half the product for 200 ms.
+//! of that and the minimum RTT in flight. A cycle drains (0.9 of the rate), cruises at the rate, refills the pipe for
+//! a round trip and then probes (1.25) until the rate no longer grows or more than 2 % of what was in flight is lost.
+//! The data in flight at that time is the long-term bound, of which 15 % stay unused while cruising. Losses outside a
+//! probe lower a short-term bound of rate and data in flight by 30 % per round trip, until the next probe. After five
+//! seconds without a lower RTT the data in flight falls to half the product for 200 ms.
 //! *Reacts to* the delivery rate, the RTT, and the share of losses in a round trip.
-//! *Differs from the paper:* where the draft contradicts itself, both gains are set on entering any state, as its
-//! table has them; state to come back to is saved once per episode of losses. What the draft draws at random comes
-//! from a hash of time and deliveries, so that flows differ and runs repeat. The draft has no answer to ECN; here a
-//! mark counts as a loss of a probe or a round, without repair.
+//! *Differs from the paper:* where the draft contradicts itself, both gains are set on entering any state, as in its
+//! table; the state to return to is saved once per episode of losses. Random values of the draft come from a hash of
+//! time and deliveries, so that flows differ and runs repeat. The draft has no answer to ECN; here a mark counts as a
+//! loss of a probe or a round, without repair.
 //! *Validation:* TV-24.1 to TV-24.8 by hand from the draft; state machine below; runs in `tests/bbr3.rs` of
 //! `lasthop-sim`.
 //! *Limitations:* the offload budget is one quantum, as for QUIC, unless `offload` says otherwise. A path without

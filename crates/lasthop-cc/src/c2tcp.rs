@@ -1,7 +1,7 @@
 //! C2TCP: CUBIC with a bound on the delay (Abbasloo, Xu & Chao, IEEE JSAC 37(4), 2019).
 //!
-//! *What it does.* It holds the RTT near a setpoint, `alpha` times the minimum RTT, over links whose rate changes
-//! faster than losses tell. An RTT that stays above the setpoint for an interval of that length is taken for a bad
+//! *What it does.* It keeps the RTT near a setpoint, `alpha` times the minimum RTT, over links whose rate changes
+//! faster than losses show. An RTT that stays above the setpoint for an interval of that length is taken for a bad
 //! condition: slow start begins anew from one segment, up to CUBIC's threshold, and again after intervals that shrink
 //! with the square root of their number, as in CoDel. An RTT below the setpoint adds a segment per window to CUBIC's
 //! growth.
@@ -10,7 +10,7 @@
 //! from user space toward a target delay.
 //! *Validation:* TV-31.1 and TV-31.2 by hand from the authors' rules; a run in `tests/laws_of_today.rs` of
 //! `lasthop-sim`.
-//! *Limitations:* a shallow queue that never holds `alpha` RTTs leaves CUBIC with a little more growth.
+//! *Limitations:* with a short queue that never holds `alpha` RTTs it is CUBIC with slightly faster growth.
 //! *Kernel counterpart:* a patch of the authors, for a kernel of 2015.
 //! *References:* Abbasloo, Xu & Chao, "C2TCP: A Flexible Cellular TCP to Meet Stringent Delay Requirements", 2019.
 

@@ -1,19 +1,19 @@
 //! Copa: a target rate of one segment per share of the queueing delay (Arun & Balakrishnan, NSDI 2018).
 //!
-//! *What it does.* The window moves towards the rate `1/(delta d)`, where d is what the RTT has in excess of its least:
+//! *What it does.* The window moves towards the rate `1/(delta d)`, where d is the excess of the RTT over its minimum:
 //! up while the present rate is below, down while it is above, by `v/(delta cwnd)` for each acknowledged segment, with
 //! a velocity v that doubles while the direction stays the same. So about `1/delta` segments of each flow wait at the
-//! bottleneck. With `competes`, if the queue is never nearly empty for five round trips, a buffer-filling flow is taken
-//! to share it, and `1/delta` follows AIMD like the window of Reno; else delta returns to `delta`.
+//! bottleneck. With `competes`, if the queue is never nearly empty for five round trips, it assumes a competing
+//! buffer-filling flow, and `1/delta` follows AIMD like the window of Reno; otherwise delta returns to `delta`.
 //! *Reacts to* the RTT; to losses only while it competes, and by timeouts; to ECN by halving.
-//! *Differs from the paper:* `competes` is off unless asked for; the paper says nothing of marks; after a timeout the
-//! window is one segment, as every sender's is; the minimum RTT is that of the last ten seconds, without the paper's
+//! *Differs from the paper:* `competes` is off unless asked for; the paper does not discuss marks; after a timeout the
+//! window is one segment, as for every sender; the minimum RTT is that of the last ten seconds, without the paper's
 //! reset when routes change.
 //! *Validation:* TV-25.1 to TV-25.4 by hand; a run in `tests/laws_of_today.rs` of `lasthop-sim`.
-//! *Limitations:* with `competes`, several Copa flows may take each other for competitors: their swings empty the queue
-//! every four to five round trips, and one that comes late is enough. Two flows at 10 Mbit/s and 40 ms kept four
-//! segments in the queue for five seconds and then filled it. Without `competes` a flow that fills the queue leaves it
-//! the rest.
+//! *Limitations:* with `competes`, several Copa flows may take each other for competitors: their oscillations empty
+//! the queue every four to five round trips, and a single late one is enough. Two flows at 10 Mbit/s and 40 ms kept
+//! four segments in the queue for five seconds and then filled it. Without `competes`, Copa gets only what a
+//! buffer-filling flow leaves.
 //! *Kernel counterpart:* none.
 //! *References:* Arun & Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI 2018.
 

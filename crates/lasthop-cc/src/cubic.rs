@@ -3,20 +3,20 @@
 //! *What it does.* After a loss at `W_max` the window falls to `beta` of it and climbs back along a cubic curve whose
 //! plateau is `W_max`, then probes beyond. On short or slow paths it follows an estimate of what Reno would have.
 //! *Reacts to* loss and ECN.
-//! *Differs from the RFC:* nothing known, but for what is chosen: `loss_filter` leaves losses unanswered, until more
-//! than this share of the packets is lost, as picoquic does (0.15 in its version of August 2026, 0.2 before, with its
-//! `loss_filter.rs`). A loss that is let pass changes neither window nor curve, and slow start goes on after its
-//! repair; if more of the same repair push the share beyond, the window is cut then, once. Timeouts and marks are
-//! answered always. Unlike picoquic's, the window rests while a loss is being repaired, as TCP's does. `hystart`
-//! chooses the early exit from slow start: `HyStart++` (RFC 9406) by default, the classic one in the profile `linux`,
-//! none in `ns2`, whose CUBIC is older than either; SEARCH by choice. `whole_segments`, on in the profile `linux`,
-//! counts as the kernel does, which matters where windows are small: at eight segments the plateau is reached a round
-//! trip earlier, and a loss leaves five, not 5.6.
+//! *Differs from the RFC:* nothing known, except by choice: `loss_filter` ignores losses until more than this share of
+//! the packets is lost, as picoquic does (0.15 in its version of August 2026, 0.2 before, with its `loss_filter.rs`).
+//! An ignored loss changes neither window nor curve, and slow start continues after its repair; if more losses of the
+//! same recovery raise the share above the limit, the window is reduced once. Timeouts and marks always cause a
+//! reduction. Unlike in picoquic, the window is constant during recovery, as in TCP. `hystart` chooses the early exit
+//! from slow start: `HyStart++` (RFC 9406) by default, the classic one in the profile `linux`, none in `ns2`, whose
+//! CUBIC is older than either; SEARCH by choice. `whole_segments`, on in the profile `linux`, counts as the kernel
+//! does, which matters where windows are small: at eight segments the plateau is reached a round trip earlier, and a
+//! loss leaves five, not 5.6.
 //! *Validation:* TV-11.1 to TV-11.4; the filter by TV-34.1 to TV-34.3 and by runs (`tests/laws_of_today.rs` of
-//! `lasthop-sim`); whole segments by hand below, and beside the kernel in `docs/reference/parity.md`.
-//! *Limitations:* floating point throughout but for what `whole_segments` rounds. With `loss_filter` it does not
-//! respond to single drops of a drop-tail queue: over 10 Mbit/s and 40 ms with room for 30 packets a CUBIC without it
-//! gets 0.1 to 0.2 Mbit/s beside one with it.
+//! `lasthop-sim`); whole segments by hand below, and compared with the kernel in `docs/reference/parity.md`.
+//! *Limitations:* floating point throughout, except where `whole_segments` rounds. With `loss_filter` it does not
+//! respond to single drops of a drop-tail queue: over 10 Mbit/s and 40 ms with a queue of 30 packets a CUBIC without
+//! it gets 0.1 to 0.2 Mbit/s beside one with it.
 //! *Kernel counterpart:* `tcp_cubic` (fixed point, C = 0.400391).
 //! *References:* RFC 9438; RFC 9406; RFC 8511 (`ecn_beta`); picoquic (`loss_filter`).
 

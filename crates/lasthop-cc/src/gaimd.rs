@@ -6,18 +6,18 @@
 //! at most once per round trip, when congestion builds up: when more than `gamma_queue` of its own segments are
 //! queued by Veno's estimate, W (RTT - minimum RTT) / RTT.
 //! *Reacts to* loss and ECN alike; to delay if `gamma` is set.
-//! *Differs from the paper:* what tells that congestion builds up is not part of the papers' equations; the estimate
-//! of the backlog is a choice, and off by default. Reductions start from the window, not from the flight of RFC 5681
-//! (`reduce_from`): with a beta near one the flight's missing fraction of a segment is a good part of the cut.
-//! `ns2_decrease` halves at timeouts and at the first reduction, as ns-2 does whatever its `decrease_num_`.
+//! *Differs from the paper:* the papers' equations do not say how growing congestion is detected; the estimate of the
+//! backlog is a choice, and off by default. Reductions start from the window, not from the data in flight as in RFC
+//! 5681 (`reduce_from`): with a beta near one, the fraction of a segment that is not in flight is a large part of the
+//! reduction. `ns2_decrease` halves at timeouts and at the first reduction, as ns-2 does whatever its `decrease_num_`.
 //! *Validation:* the model's rates in TV-8.1; in simulation 1.1 to 1.3 times TCP at equal loss, and 1.1 to
 //! 1.5 times beside SACK in one queue (`tests/laws.rs`).
-//! *Limitations:* at rare losses the pair (0.31, 0.875) takes 1.25 times what TCP takes, by the authors' own equation,
-//! which assumes equal loss rates. Beside one SACK flow over 10 Mbit/s and 40 ms (ten seeds, each flow starts within
-//! the first second) it takes 1.24 times as much with 33 packets of queue and 1.33 with 100, where SACK beside SACK
-//! takes 0.98 and 0.94. Two flows that start in the same instant do not lose alike in one drop-tail buffer: then it is
-//! 1.5 and 2.3 times, and SACK beside SACK 1.9. That share is the queue's doing (phase effects: Floyd & Jacobson 1992),
-//! not the law's.
+//! *Limitations:* at low loss rates the pair (0.31, 0.875) carries 1.25 times as much as TCP, by the authors' own
+//! equation, which assumes equal loss rates. Beside one SACK flow over 10 Mbit/s and 40 ms (ten seeds, each flow
+//! starts within the first second) it carries 1.24 times as much with 33 packets of queue and 1.33 with 100, where
+//! SACK beside SACK carries 0.98 and 0.94. Two flows that start at the same instant have different losses in one
+//! drop-tail buffer: then it is 1.5 and 2.3 times, and SACK beside SACK 1.9. The queue causes this share (phase
+//! effects: Floyd & Jacobson 1992), not the controller.
 //! *Kernel counterpart:* none.
 //! *References:* Yang & Lam, ICNP 2000.
 

@@ -1,11 +1,11 @@
-//! What stands around a controller at a sender: floors under its answers, one cut per window of data, the restart after
-//! a pause, and the memory for undoing a reduction that answered nothing.
+//! The state around a controller at a sender: lower bounds of its windows, one reduction per window of data, the
+//! restart after a pause, and the memory for undoing a spurious reduction.
 //!
-//! `TcpSender` in `lasthop-net` works through a [`Host`], and so can a driver that only steers flows that another
-//! TCP sends, such as a daemon beside a kernel: it feeds what the kernel reports and writes back the [`Decision`].
-//! Nothing here knows a clock, a packet or a socket, and nothing is allocated per ACK. When losses are found and
-//! how they are repaired is the sender's part. A flow costs `size_of::<Host>()` bytes (a test below holds them),
-//! one more box while a reduction may be undone, and what its controller keeps on the heap: nothing for most.
+//! `TcpSender` in `lasthop-net` works through a [`Host`], and so can a driver that only steers flows that another TCP
+//! sends, such as a daemon beside a kernel: it feeds what the kernel reports and writes back the [`Decision`]. It uses
+//! no clock, packet or socket, and allocates nothing per ACK. The sender detects and repairs losses. A flow costs
+//! `size_of::<Host>()` bytes (a test below holds them), one more box while a reduction may be undone, and what its
+//! controller keeps on the heap: nothing for most.
 //!
 //! ```
 //! use lasthop_cc::host::{Floors, Host, KERNEL, unwrap32};

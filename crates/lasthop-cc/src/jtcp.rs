@@ -1,35 +1,37 @@
 //! JTCP: classifies losses by the jitter ratio of the last window (Wu & Chen, JSAC 22(4), 2004).
 //!
 //! *What it does.* Two segments about `span` windows apart are sent S apart and received R apart. `Jr = 1 - S / R` is
-//! the share of the segments that joined a queue between them; with more than `k` of them queued, which for a pair of
-//! one window is `Jr > k / cwnd`, a loss is taken for congestion and answered as Reno does. Otherwise a third
-//! duplicate ACK is repaired without touching the window (immediate recovery, `imm_factor`), and a timeout only
-//! halves it. Growth is Reno's.
+//! the share of the segments that joined a queue between them. If more than `k` of them were queued, which for a pair
+//! of one window is `Jr > k / cwnd`, a loss counts as congestion and is answered as in Reno. Otherwise a third
+//! duplicate ACK triggers a repair without a change of the window (immediate recovery, `imm_factor`), and a timeout
+//! only halves it. Growth is Reno's.
 //!
-//! *Reacts to* loss, judged by jitter; to ECN by halving, whatever the jitter says.
+//! *Reacts to* loss, classified by jitter; to ECN by halving, independent of the jitter.
 //!
 //! *Differs from the paper:* the rules follow the description by Andreadis et al. (EURASIP JWCN 2016:191, equations 1
 //! to 3 and Fig. 2). Their text says that JTCP reduces the window "slightly" at a wireless loss, their figure leaves
-//! it: `imm_factor = 0.95` is the text. Which two segments are meant is not stated. Here the pair ends with the last
-//! segment that was acknowledged before the duplicate ACKs began (`pair = "before-loss"`), as what arrived behind the
-//! hole lacks the service time of the segment that was dropped, which hides the very growth of the queue that dropped
-//! it (`pair = "latest"`). It spans 4.25 smoothed RTTs, two steps of a window that delayed ACKs let grow by one in two
-//! RTTs, and a margin: a single step also moves the ACKs from the second segment of each pair to the first, which seems
-//! to empty the queue by the segment that the step puts there, and the next step moves them back. Without such a pair
-//! the loss counts as congestion. The printed threshold, k = 1, asks for more than one segment in the queue where a
-//! growing window puts exactly one there: `k = 0.9` is the smallest step off that edge. `span = 1` and `k = 1` are the
-//! letter. The half is that of the window, as their figure prints it (`reduce_from = "flight"` is RFC 5681's half,
-//! which an application that sends less than its window allows feels). `echo = "precise"` takes both times from an
-//! option of 12 bytes on every ACK, duplicates included; `"timestamps"` takes them from RFC 7323's option, on ACKs of
-//! new data only, and under delayed ACKs it pairs the time at which the older segment was sent with that of the ACK.
+//! it unchanged: `imm_factor = 0.95` follows the text. It is not stated which two segments form a pair. Here the pair
+//! ends with the last segment that was acknowledged before the duplicate ACKs began (`pair = "before-loss"`). Segments
+//! that arrive after the hole lack the service time of the dropped one, which hides the growth of the queue that
+//! dropped it (`pair = "latest"`).
+//!
+//! The pair spans 4.25 smoothed RTTs: two increases of a window that delayed ACKs let grow by one in two RTTs, and a
+//! margin. A single increase also moves the ACKs from the second segment of each pair to the first, which seems to
+//! remove from the queue the segment that the increase adds; the next increase moves them back. Without such a pair
+//! the loss counts as congestion. The printed threshold, k = 1, requires more than one queued segment where a growing
+//! window queues exactly one; `k = 0.9` is just below this limit. `span = 1` and `k = 1` are the values of the paper.
+//! Half of the window is kept, as in their figure (`reduce_from = "flight"` is RFC 5681's half of the data in flight,
+//! which is less if the application does not fill the window). `echo = "precise"` takes both times from an option of
+//! 12 bytes on every ACK, including duplicates. `"timestamps"` takes them from RFC 7323's option, on ACKs of new data
+//! only; with delayed ACKs it pairs the time at which the older segment was sent with the time of the ACK.
 //!
 //! *Validation:* TV-6.1 and TV-6.2, worked by hand from the equations; no other implementation is public. Recall and
 //! precision over loss rates, buffers and loads in `docs/reference/classifiers.md`.
 //!
-//! *Limitations:* behind a full queue of constant length, of many flows, the ratio is near zero, and JTCP takes
-//! losses of congestion for wireless ones (its authors' "ineffective jitter ratio"). Without losses of the other kind
-//! it is then unfair to Reno. Delays that the link adds by repeating frames are jitter, too, and make it take random
-//! losses for congestion. A clock of 1 ms makes the ratio useless below an RTT of about 20 ms.
+//! *Limitations:* behind a full queue of constant length, shared by many flows, the ratio is near zero, and JTCP takes
+//! losses by congestion for wireless ones (its authors' "ineffective jitter ratio"). If there are no wireless losses,
+//! it is then unfair to Reno. Delays by link-layer retransmission are jitter as well, and make JTCP take random losses
+//! for congestion. A clock of 1 ms makes the ratio useless below an RTT of about 20 ms.
 //!
 //! *Kernel counterpart:* none. With timestamps in microseconds a module could do what `echo = "timestamps"` does.
 //!

@@ -1,36 +1,36 @@
 //! End-to-end loss differentiation: Reno that keeps its window at losses that a rule of the literature classifies as
 //! errors (Biaz & Vaidya 1998 and 1999; Cen, Cosman & Voelker 2003).
 //!
-//! *What it does.* One answer, many rules, so that what differs between two runs is the rule alone. A loss found by
-//! duplicate ACKs that the `rule` takes for congestion is answered as Reno does; one that it takes for an error is
-//! repaired and the window stays. Timeouts are congestion: no later packet says anything about them. Three rules look
-//! at RTT and window once per round (Biaz & Vaidya 1998, a "negative result"): `vegas` counts the segments that wait,
-//! `W (1 - RTT_min / RTT)`, congestion above `vegas_bound`; `ntg` is the normalised throughput gradient (Wang &
-//! Crowcroft), congestion below `ntg_bound`; `ndg` the normalised delay gradient (Jain), congestion above `ndg_bound`.
-//! Four look at the packet that arrives behind a hole of n losses. `biaz`: an error if it comes T after the one before
-//! the hole and `(n + 1) T_min <= T < (n + 2) T_min`; `mbiaz` has 1.25 instead of 2. `spike`: relative one-way times
-//! above `rott_min + spike_start (rott_max - rott_min)` begin a spike, below the same with `spike_end` it is over, and
-//! what is lost in a spike is congestion. `zigzag`: an error if the one-way time is less than the mean and a number of
-//! deviations that depends on n: -1, -1/2, 0, and `many` for more than three. Four are baselines: `congestion`,
-//! `wireless`, `coin`, and `oracle`, which is told the truth and exists in simulation only.
+//! *What it does.* All rules share one response, so two runs differ only in the rule. A loss found by duplicate ACKs
+//! that the `rule` takes for congestion is answered as in Reno; one that it takes for an error is repaired without a
+//! change of the window. Timeouts count as congestion, because no later packet gives information about them. Three
+//! rules use RTT and window once per round trip (Biaz & Vaidya 1998, a "negative result"): `vegas` estimates the
+//! queued segments, `W (1 - RTT_min / RTT)`, with congestion above `vegas_bound`; `ntg` is the normalised throughput
+//! gradient (Wang & Crowcroft), congestion below `ntg_bound`; `ndg` the normalised delay gradient (Jain), congestion
+//! above `ndg_bound`. Four use the packet that arrives after a hole of n losses. `biaz`: an error if it comes T after
+//! the one before the hole and `(n + 1) T_min <= T < (n + 2) T_min`; `mbiaz` has 1.25 instead of 2. `spike`: relative
+//! one-way times above `rott_min + spike_start (rott_max - rott_min)` begin a spike, below the same with `spike_end`
+//! it is over, and losses in a spike are congestion. `zigzag`: an error if the one-way time is less than the mean and
+//! a number of deviations that depends on n: -1, -1/2, 0, and `many` for more than three. Four are baselines:
+//! `congestion`, `wireless`, `coin`, and `oracle`, which knows the truth and exists only in simulation.
 //!
-//! *Reacts to* loss, judged by the rule; to ECN by halving.
+//! *Reacts to* loss, classified by the rule; to ECN by halving.
 //!
-//! *Differs from the paper:* theirs decide at the receiver, and Cen et al. under TFRC; here the sender does, from
-//! times that every ACK echoes (12 bytes) and from the first SACK block, which names the segment that triggered the ACK
-//! and so counts the holes; `recovery = "sack"` is the default, and without SACK every hole counts as one segment.
-//! Where the receiver delays ACKs, the time between two echoes is divided by the segments that they cover. For more
-//! than three losses public implementations disagree on the sign of the half deviation; `many` is it. The gradients of
-//! 1998 keep their value while the window stands still.
+//! *Differs from the paper:* in the papers the receiver decides, and Cen et al. use TFRC; here the sender decides,
+//! from arrival times that every ACK echoes (12 bytes) and from the first SACK block, which names the segment that
+//! triggered the ACK and so gives the size of the hole; `recovery = "sack"` is the default, and without SACK every
+//! hole counts as one segment. Where the receiver delays ACKs, the time between two echoes is divided by the segments
+//! that they cover. For more than three losses public implementations disagree on the sign of the half deviation;
+//! `many` sets it. The gradients of 1998 keep their value while the window is constant.
 //!
-//! *Validation:* vectors worked by hand from the rules, TV-6.7; constants as public implementations have them, since
-//! the papers were not at hand. Recall, precision, goodput and cost to a rival in `docs/reference/classifiers.md`.
+//! *Validation:* vectors worked by hand from the rules, TV-6.7; constants from public implementations, because the
+//! papers were not available. Recall, precision, goodput and cost to a rival in `docs/reference/classifiers.md`.
 //!
-//! *Limitations:* `biaz` and `mbiaz` assume that the last hop is the slowest and carries one flow: others' packets
-//! stretch T, and a burst behind a faster hop sets T_min too low: at the head of an uplink, behind which a wire of 100
-//! Mbit/s follows, they take every loss for congestion. `spike` needs a queue that sometimes empties. The mean of
-//! `zigzag` follows a queue that stays full within 32 packets, and what comes behind an overflow is then below it. One
-//! SACK block is all that fits beside timestamps and the echo.
+//! *Limitations:* `biaz` and `mbiaz` assume that the last hop is the slowest and carries one flow: packets of other
+//! flows increase T, and a burst after a faster hop makes T_min too low: on an uplink that is followed by a wire of
+//! 100 Mbit/s they take every loss for congestion. `spike` needs a queue that sometimes empties. The mean of `zigzag`
+//! adapts to a full queue within 32 packets, and the packets after an overflow are then below it. Only one SACK block
+//! fits beside timestamps and the echo.
 //!
 //! *Kernel counterpart:* none.
 //!

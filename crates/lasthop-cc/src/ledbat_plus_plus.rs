@@ -1,15 +1,16 @@
 //! LEDBAT++: bulk transfers that yield to all other traffic (draft-irtf-iccrg-ledbat-plus-plus).
 //!
-//! *What it does.* It takes the RTT above the minimum RTT of the last ten minutes for its queue, and holds it at a
-//! target of 60 ms: below, the window grows by a fraction of a segment per round trip (`GAIN`, smaller on short paths);
-//! above, it shrinks in proportion to the excess, by at most half per round trip. Two round trips after slow start, and
-//! later after nine times as long as the last one took, it slows down: two segments for two round trips, then slow
-//! start back to where it was. In that time the queue of its own empties, so that late comers see the true minimum RTT.
+//! *What it does.* It takes the excess of the RTT over the minimum of the last ten minutes for the queueing delay, and
+//! keeps it at a target of 60 ms: below, the window grows by a fraction of a segment per round trip (`GAIN`, smaller
+//! on short paths); above, it shrinks in proportion to the excess, by at most half per round trip. Two round trips
+//! after slow start, and later after nine times the duration of the last slowdown, it slows down: two segments for two
+//! round trips, then slow start back to the previous window. Its own queue empties in that time, so that later flows
+//! see the true minimum RTT.
 //! *Reacts to* the RTT, loss and ECN.
-//! *Differs from the paper:* nothing known; the text of the present draft was not at hand, only its rules.
+//! *Differs from the paper:* nothing known; only the rules of the current draft were available, not its text.
 //! *Validation:* TV-30.1 to TV-30.4, by hand from the rules; runs beside Reno and beside itself in
-//! `tests/laws_of_today.rs` of `lasthop-sim`. No other implementation was asked.
-//! *Limitations:* where the queue holds less than the target it competes by losses, as Reno with a smaller gain.
+//! `tests/laws_of_today.rs` of `lasthop-sim`. It was not compared with another implementation.
+//! *Limitations:* if the queue is shorter than the target, it competes through losses, as Reno with a smaller gain.
 //! *Kernel counterpart:* none; Windows has it.
 //! *References:* Balasubramanian, Ertugay, Havey & Bagnulo, draft-irtf-iccrg-ledbat-plus-plus-06, 2026; RFC 6817.
 

@@ -2,14 +2,14 @@
 //!
 //! A controller sees what its sender sees (ACKs, losses, timeouts, ECN echoes) and answers with a window. It has no
 //! clock, no randomness and no I/O; time comes in with each event. The same code therefore runs in simulation, in
-//! emulation and against a real kernel. How losses are *found and repaired* is another question, answered by the
-//! recovery engines in `lasthop-net`; any controller combines with any of them.
+//! emulation and against a real kernel. The recovery engines in `lasthop-net` *find and repair* losses; any controller
+//! combines with any of them.
 //!
 //! To add a controller: write `src/<name>.rs` (a `Params`, a state, `impl CongestionControl`, tests) and add its two
 //! lines below (`mod` and one in `controllers!`). Lookup by name, the scenario keys with their ranges, `lasthop
 //! transports` and the conformance tests follow from that line.
 //!
-//! Windows are real numbers of segments, as in the papers: many laws add fractions.
+//! Windows are real numbers of segments, as in the papers: many controllers add fractions.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! Which losses are answered: those of a time in which many packets are lost, as picoquic judges it.
+//! Decides which losses cause a reduction: those at a time when many packets are lost, as in picoquic.
 //!
-//! A share that is smoothed by packets: it falls by a sixteenth with each packet that was sent, and rises by a
-//! sixteenth of what it lacks with each that is lost. An isolated loss lifts it to a sixteenth, three in a row to
-//! 0.166. Where picoquic has packet numbers, the place in the order of sending stands here: a repair takes a number
-//! of its own. CUBIC uses it (`loss_filter`).
+//! The loss rate is smoothed per packet: it falls by a sixteenth with each sent packet, and rises by a sixteenth of
+//! its distance to 1 with each lost one. A single loss raises it to a sixteenth, three in a row to 0.166. In place of
+//! picoquic's packet numbers it uses the order of sending, in which a retransmission has a number of its own. CUBIC
+//! uses it (`loss_filter`).
 
 use crate::LostSegment;
 

@@ -1,8 +1,8 @@
-//! Throughput models: what a window law gets from a path with a given round-trip time and loss rate.
+//! Throughput models: the rate of a window-based controller over a path with a given round-trip time and loss rate.
 //!
-//! Equation-based senders (TFRC and its kin) steer by them, and tests hold the window laws against them. Rates are per
-//! second, times are in seconds, and a loss event rate `p` is a fraction of the packets sent, `0 < p <= 1`. No loss at
-//! all has an infinite rate. Nothing here knows packets or events.
+//! Equation-based senders (TFRC and others) use them, and tests compare the controllers with them. Rates are per
+//! second, times are in seconds, and a loss event rate `p` is a fraction of the packets sent, `0 < p <= 1`. Without
+//! loss the rate is infinite. The functions use no packets or events.
 //!
 //! *References:* Padhye, Firoiu, Towsley & Kurose, SIGCOMM 1998; Yang & Lam, ICNP 2000; RFC 5348; Mathis, Semke,
 //! Mahdavi & Ott, CCR 27(3), 1997.

@@ -7,7 +7,7 @@
 //! from which the window follows (`law = "rate"`, version 0.7).
 //! *Reacts to* marks in proportion to their number; to loss by halving.
 //! *Differs from the paper:* without `accurate_ecn = true` (RFC 9768) feedback is the exact echo of DCTCP (RFC 8257):
-//! an ACK reports marked or unmarked segments, not how many of each. The packet size stays fixed. There is no way back
+//! an ACK reports marked or unmarked segments, not the number of each. The packet size is fixed. There is no fallback
 //! to Reno when a classic AQM seems to mark: version 0.7 has none, and in 0.6 it is off.
 //! *Validation:* TV-27.1 to TV-27.4, by hand and against the closed form of the steady state; runs beside CUBIC over
 //! DualPI2 in `tests/dual_pi2.rs` of `lasthop-sim`.

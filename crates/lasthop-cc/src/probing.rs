@@ -1,37 +1,37 @@
 //! TCP Probing: a loss is answered only after two probes have measured the path (Tsaoussidis & Badr, ICNP 2000).
 //!
 //! *What it does.* At a third duplicate ACK or a timeout the sender stops sending data and exchanges two probes with
-//! the receiver (`probing.rs` of the sender in `lasthop-net`). If neither takes longer than `factor` times the best
-//! RTT, nothing is congested: the window stays as it was (immediate recovery). Otherwise the answer is Reno's: half the
-//! window, or one segment after a timeout. Growth is Reno's.
+//! the receiver (`probing.rs` of the sender in `lasthop-net`). If neither takes longer than `factor` times the minimum
+//! RTT, the path is not congested: the window stays unchanged (immediate recovery). Otherwise the response is Reno's:
+//! half the window, or one segment after a timeout. Growth is Reno's.
 //!
-//! *Reacts to* loss, judged by the RTT of probes; to ECN by halving, without a cycle.
+//! *Reacts to* loss, classified by the RTT of probes; to ECN by halving, without a probe cycle.
 //!
 //! *Differs from the paper:* the published rule and its threshold are known from descriptions only; `factor` is a
-//! choice: the smallest that a calm path passes, for a probe is shorter than the packets that made the best RTT. With
-//! 1.2 and more a full buffer of a fifth of the path is never noticed: a lone flow then uses 0.48 of its link (10
-//! Mbit/s, 40 ms) instead of 0.81. With `smoothed` a probe may also take as long as the smoothed RTT before the loss.
-//! That RTT holds the queue that has just overflowed, so that a probe of it passes as calm: of the overflows that eight
-//! flows made in twenty packets 0.25 were known instead of 0.98, two flows over seven packets earned 0.82 of Reno over
-//! handoffs instead of 1.02, and only where RTTs vary for other reasons than queues does it tell more errors from
-//! congestion (0.72 instead of 0.62 on a path that loses 1 %). A probe that is not answered within the retransmission
-//! timeout starts the cycle again with twice the time. What immediate recovery sends is not stated either. During a
-//! cycle the path drains, so a window that is there again at once would leave as a burst; what follows a third
-//! duplicate ACK is therefore spread over a round trip, and after a timeout two segments from `una` on go first and the
-//! rest as ACKs return, up to the window that there was. A loss in the first slow start ends it there, however calm the
-//! path: otherwise it would run to the receiver's window.
+//! choice: the smallest value that an uncongested path passes, because a probe is shorter than the packets of the
+//! minimum RTT. With 1.2 and more a full buffer of a fifth of the path is never detected: a single flow then uses 0.48
+//! of its link (10 Mbit/s, 40 ms) instead of 0.81. With `smoothed` a probe may also take as long as the smoothed RTT
+//! before the loss. That RTT includes the queue that has just overflowed, so a probe of that queue seems uncongested:
+//! 0.25 of the overflows of eight flows with twenty packets of buffer were recognised instead of 0.98, and two flows
+//! with seven packets reached 0.82 of Reno's goodput over handoffs instead of 1.02. It recognises more errors only
+//! where RTTs vary for other reasons than queues (0.72 instead of 0.62 on a path that loses 1 %). A probe that is not
+//! answered within the retransmission timeout starts the cycle again with twice the time. The description does not say
+//! what immediate recovery sends. The path drains during a cycle, so the whole window would leave as a burst. The data
+//! after a third duplicate ACK is therefore spread over a round trip; after a timeout two segments from `una` on are
+//! sent first and the rest as ACKs return, up to the previous window. A loss in the first slow start ends slow start
+//! even on an uncongested path: otherwise it would continue up to the receiver's window.
 //!
 //! *Validation:* TV-8.3, worked by hand, here and on a running sender; recall and precision in
 //! `docs/reference/classifiers.md`; goodput and retransmissions over handoffs against Reno's
 //! (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
-//! *Limitations:* each cycle costs at least two RTTs of silence, so short connections and isolated losses pay more than
-//! they gain. Before a timeout, and within a cycle, the path drains: the probes of a flow that is alone find it calm
-//! whatever filled it. Errors that come while others fill the queue are taken for congestion, as the queue is there.
-//! Over ten handoffs of 1 s in 60 s (10 Mbit/s, 40 ms; one, two, five and ten flows; three seeds) it earns 0.96 to 1.05
-//! of Reno where the packets are dropped and 1.03 to 2.18 where they are held, with buffers of 33 and 167 packets, and
-//! repeats no more with 33 and at most 1.9 times as much with 167. With 7 packets it earns 0.92 to 1.05 and 1.00 to
-//! 2.10, and five and ten flows repeat two to two and a half times as much.
+//! *Limitations:* each cycle costs at least two RTTs without data, so short connections and isolated losses lose more
+//! than they gain. The path drains before a timeout and within a cycle, so the probes of a single flow always find it
+//! uncongested. Errors while other flows fill the queue are taken for congestion. Over ten handoffs of 1 s in 60 s (10
+//! Mbit/s, 40 ms; one, two, five and ten flows; three seeds) it reaches 0.96 to 1.05 of Reno's goodput if packets are
+//! dropped and 1.03 to 2.18 if they are held, with buffers of 33 and 167 packets; it retransmits no more with 33 and
+//! at most 1.9 times as much with 167. With 7 packets it reaches 0.92 to 1.05 and 1.00 to 2.10, and five and ten flows
+//! retransmit two to two and a half times as much.
 //!
 //! *Kernel counterpart:* none.
 //!

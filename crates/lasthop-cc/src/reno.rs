@@ -1,13 +1,13 @@
 //! Reno: additive increase, multiplicative decrease (Jacobson 1988; RFC 5681).
 //!
 //! *What it does.* Slow start adds a segment per ACK below ssthresh; congestion avoidance adds `alpha` segments per
-//! RTT; a loss keeps `beta` of the flight.
+//! RTT; after a loss the window is `beta` of the data in flight.
 //! *Reacts to* loss and ECN.
 //! *Differs from the paper:* nothing; `byte_counting` and `slow_start_limit` choose between per-ACK and byte
 //! counting.
 //! *Validation:* RFC 5681's rules by hand, below; with Tahoe, Reno, NewReno and SACK recovery it agrees with ns-2
-//! packet for packet, and in simulation with the square-root law.
-//! *Limitations:* every loss counts as congestion, so over a lossy last hop it gives bandwidth away.
+//! packet for packet, and in simulation with the square-root formula.
+//! *Limitations:* every loss counts as congestion, so it leaves bandwidth unused over a lossy last hop.
 //! *Kernel counterpart:* `tcp_reno`.
 //! *References:* RFC 5681; RFC 3465 (byte counting); RFC 8511 (`ecn_beta`).
 

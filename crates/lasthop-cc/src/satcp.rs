@@ -1,15 +1,16 @@
 //! SaTCP: CUBIC with advance notice of satellite handovers (Cao & Zhang, INFOCOM 2023).
 //!
-//! *What it does.* A notice of a handover inhibits congestion control for `inhibition`, counted from the newest notice.
-//! While it lasts a timeout repeats what is missing and changes neither window nor curve, and the window that a loss
-//! cuts comes back in a ninth of CUBIC's time. Everything else is CUBIC.
+//! *What it does.* A notice of a handover inhibits congestion control for `inhibition`, counted from the newest
+//! notice. During that time a timeout retransmits without a change of window or curve, and after a loss the window
+//! recovers in a ninth of CUBIC's time. Everything else is CUBIC.
 //! *Reacts to* loss, ECN, and the announcement that the link is going down (`LinkFading`).
-//! *Differs from the paper:* that could not be read; the rules are those of the authors' module for Linux and of the
-//! text beside it. There one notice inhibits all connections of a machine; here each sender hears of its own link.
+//! *Differs from the paper:* the paper was not available; the rules are those of the authors' module for Linux and its
+//! documentation. There one notice inhibits all connections of a machine; here each sender gets the notices of its own
+//! link.
 //! *Validation:* TV-35.1 to TV-35.3 by hand from those rules; a path with a handover each 15 s in
-//! `tests/laws_of_today.rs` of `lasthop-sim`. The authors' module has not been run beside it.
-//! *Limitations:* what a queue drops meanwhile is answered late, too. A handover that takes the sender's whole window
-//! is followed by a burst as large.
+//! `tests/laws_of_today.rs` of `lasthop-sim`. It has not been compared with a run of the authors' module.
+//! *Limitations:* the response to queue drops in that time is late, too. A handover that loses the whole window is
+//! followed by a burst of the same size.
 //! *Kernel counterpart:* a patch of the authors.
 //! *References:* Cao & Zhang, "SaTCP: Link-Layer Informed TCP Adaptation for Highly Dynamic LEO Satellite Networks",
 //! 2023; RFC 9438.

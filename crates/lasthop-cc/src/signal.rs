@@ -1,4 +1,4 @@
-//! What other layers tell a sender: the link layer, the radio, the mobile host, the base station.
+//! Signals of other layers to a sender: the link layer, the radio, the mobile host, the base station.
 //!
 //! One typed enum, produced in `lasthop-net` (links with link-layer retransmission, handoffs) and consumed by senders
 //! and controllers. A controller that does not know a signal ignores it.

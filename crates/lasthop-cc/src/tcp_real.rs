@@ -2,59 +2,67 @@
 //! Tsaoussidis, NOSSDAV 2001).
 //!
 //! *What it does.* The sender marks the segments of one window as a wave; the receiver measures the rate of each wave
-//! and reports it on its ACKs. Once per wave the rate is compared with the one before, `q`: while it holds, `q >= 1 -
-//! e0`, the window grows by `alpha` segments; at a small decrease it stays; below `1 - e1` congestion is building up
-//! and `gamma` of the window is taken away. A loss at a healthy rate is repaired without touching the window or the
-//! timer; any other keeps `beta` of the window. The rate is healthy if it has not fallen, `q >= 1 - e1`, and suffices:
-//! at this rate the wave arrives within the best RTT, and its shortest RTT is near the best, both to the same share
-//! `e1`.
+//! and reports it on its ACKs. Once per wave the sender computes `q`, the ratio of the rate to that of the wave
+//! before. If the rate holds, `q >= 1 - e0`, the window grows by `alpha` segments; at a small decrease it stays; below
+//! `1 - e1` congestion is building up, and the window is reduced by the share `gamma`. A loss at a healthy rate is
+//! repaired without a change of window or timer; any other loss leaves `beta` of the window. The rate is healthy if it
+//! has not fallen, `q >= 1 - e1`, and is sufficient: at this rate the wave arrives within the minimum RTT, and the
+//! shortest RTT of the wave is near the minimum, both within the share `e1`.
 //!
-//! *Reacts to* the receiving rate; to loss, judged by that rate; to ECN by keeping `beta`.
+//! *Reacts to* the receiving rate; to loss, classified by that rate; to ECN by keeping `beta`.
 //!
-//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma and say "small"; `e0`, `e1`,
-//! what a wave looks like on the wire and the rule at a loss are a reconstruction. The receiver reports the rate and
-//! the sender applies the rule, where in the paper the receiver decides the window; the effect is the same. A wave is
-//! what one round trip sends, measured over as many segments as the window held when it began, so that it never spans
-//! the pause between two bursts: its rate is that of segments sent side by side. Waves below `min_wave` segments are
-//! too noisy to compare; the window then grows as Reno's, for it would never leave such waves otherwise. Rates may be
-//! averaged over `smooth` waves before they are compared. Without a report for `silence` seconds and two RTTs it
-//! behaves as Reno. `adaptive_gamma` takes away as much of the window as the rate has fallen, within 1/16 and 1/2: the
-//! successors say that gamma "can be adaptive" and not how. Beta and the half after a timeout are shares of the window,
-//! not of the flight, which with an application that sends less is far smaller. After a timeout at a healthy rate the
-//! segment at `una` goes first and the rest as ACKs return, up to the window that there was: the burst of a whole
-//! window would be lost again. A loss in the first slow start ends it there. Nothing is compared across a timeout by
-//! congestion (`fresh_start`): gamma adjusts the window "during congestion avoidance", in the words of Papadimitriou &
-//! Tsaoussidis, and the first wave of the slow start that follows, spread over a round trip by repairs and their ACKs,
-//! arrives at a fraction of the rate of the burst before. Compared with it slow start ends there, and the window climbs
-//! by `alpha` a round trip: a lone flow over SACK (50 Mbit/s, 90 ms, 167 packets of buffer) uses 0.70 of its link in
-//! the first minute, without a loss after the first, instead of 0.90; elsewhere the key matters little (within 2 % over
-//! the handoffs below). That adjustments are left out when the rate "indicates sufficient availability of bandwidth" is
-//! the authors' phrase, in Papadimitriou & Tsaoussidis's words; what suffices is not stated. A rate that merely holds
-//! does not show it: behind a drop-tail queue it is that of the link however long the queue, every overflow passes for
-//! an error, the window stays above what path and buffer hold, and a lone flow uses 0.42, 0.65 and 0.94 of its link
-//! with buffers of 0.2, 1 and 5 bandwidth-delay products (`healthy = "steady"`). A wave that takes longer than the best
-//! RTT shows a queue, and a flow with a queue of its own has no bandwidth to spare (`sufficient`): 0.77, 0.99 and 0.99.
-//! Where others share the link that is not enough: segments of a wave that stay side by side in the queue arrive at the
-//! link's rate, which seems to suffice for half of what the path holds. Two flows then take 47 % (7 packets of buffer)
-//! and 31 % (33) of their overflows for errors, earn 0.77 and 0.95 of what Reno does, and four tell no better than
-//! chance. The queue of others shows in the RTT, so the default (`unqueued`) asks for a short one of some segment of
-//! the wave as well: 24 and 0 %, 0.85 and 0.99, for a quarter fewer errors known on a path that has both.
+//! *Differs from the paper:* the paper and its successors give alpha, beta and gamma, and call the thresholds only
+//! "small". `e0`, `e1`, the format of a wave and the rule at a loss are a reconstruction. In the paper the receiver
+//! decides the window; here it reports the rate and the sender applies the rule, with the same effect.
+//!
+//! A wave is one round trip of data, measured over as many segments as the window held when it began, so that it never
+//! contains the pause between two bursts. Waves below `min_wave` segments are too noisy to compare; the window then
+//! grows as Reno's, because otherwise it would stay that small. Rates may be averaged over `smooth` waves before they
+//! are compared. Without a report for `silence` seconds and two RTTs the sender behaves as Reno. `adaptive_gamma`
+//! reduces the window by the share by which the rate has fallen, between 1/16 and 1/2: the successors say that gamma
+//! "can be adaptive", but not how.
+//!
+//! Beta and the half after a timeout are shares of the window and not of the data in flight, which is far smaller if
+//! the application sends less. After a timeout at a healthy rate the segment at `una` is sent first and the rest as
+//! ACKs return, up to the window before, because the burst of a whole window would be lost again. A loss in the first
+//! slow start ends slow start.
+//!
+//! Rates are not compared across a timeout by congestion (`fresh_start`): gamma adjusts the window "during congestion
+//! avoidance" (Papadimitriou & Tsaoussidis). The first wave of the next slow start is spread over a round trip by
+//! repairs and their ACKs, so its rate is a fraction of that of the burst before. Compared with it, slow start would
+//! end there, and the window would grow by `alpha` per round trip: a single flow over SACK (50 Mbit/s, 90 ms, 167
+//! packets of buffer) then uses 0.70 of its link in the first minute instead of 0.90. Elsewhere the key changes little
+//! (2 % over the handoffs below).
+//!
+//! The authors leave out adjustments when the rate "indicates sufficient availability of bandwidth" (the words of
+//! Papadimitriou & Tsaoussidis), and do not say which rate is sufficient. A steady rate alone does not show it
+//! (`healthy = "steady"`): behind a drop-tail queue the rate is that of the link at any queue length, so every
+//! overflow passes for an error, the window stays too large, and a single flow uses 0.42, 0.65 and 0.94 of its link
+//! with buffers of 0.2, 1 and 5 bandwidth-delay products. A wave that takes longer than the minimum RTT shows a queue,
+//! and a flow with a queue of its own has no bandwidth to spare (`sufficient`): 0.77, 0.99 and 0.99. With competing
+//! flows that is not enough: segments of a wave that stay adjacent in the queue arrive at the rate of the link, which
+//! seems sufficient for half of a bandwidth-delay product. Two flows then take 47 % (7 packets of buffer) and 31 %
+//! (33) of their overflows for errors and reach 0.77 and 0.95 of Reno's goodput, and four classify no better than
+//! chance. The RTT shows the queue of others, so the default (`unqueued`) also requires a short RTT of some segment of
+//! the wave: 24 and 0 %, 0.85 and 0.99, but a quarter fewer errors are recognised on a path with both kinds.
 //!
 //! *Validation:* TV-8.2, worked by hand; recall and precision in `docs/reference/classifiers.md`; goodput and
 //! retransmissions over handoffs against Reno's (`crates/lasthop-sim/tests/classifiers.rs`).
 //!
-//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays the same while a
-//! queue grows; behind drop-tail queues gamma then hardly comes into play. A queue of less than `e1` of the best RTT is
-//! not seen, and any longer one makes every loss pass for congestion, errors too: where both happen it keeps less than
-//! `healthy = "steady"`, and still more than Reno. The segment of a wave comes at once and a loss is heard of a round
-//! trip later, so an overflow costs two segments, which leaves 0.77 of the link in a buffer of a fifth of the path,
-//! where Reno leaves 0.83. Over handoffs of 0.2, 1 and 4 s (10 Mbit/s, 40 ms; one, two, five and ten flows; packets
-//! dropped or held) it earns 0.96 to 1.68 of Reno with buffers of 33 and 167 packets, and 0.88 to 1.33 with 7, where a
-//! queue of others is seldom long enough to be seen; it repeats at most 1.6 times as much. A link that repeats frames
-//! makes the rates of single waves vary by more than `e1`, so that gamma comes into play without congestion. Where
-//! frame errors are 0.1, with seven attempts, delivery in order and 167 packets of buffer (10 Mbit/s, 40 ms), it
-//! carries 2.2 Mbit/s alone, NewReno 8.7, and 0.5 beside a NewReno that has 8.2. `gamma = 0` brings 8.6 and 4.2;
-//! `smooth = 3` helps beside the other (1.2) and not alone (1.2).
+//! *Limitations:* a wave that is clocked by ACKs measures the rate of the bottleneck, which stays constant while a
+//! queue grows; behind drop-tail queues gamma is therefore rarely used. A queue below `e1` of the minimum RTT is not
+//! detected. A longer queue makes every loss count as congestion, including errors; where both occur, goodput is below
+//! that of `healthy = "steady"`, but above Reno's. The segment of a wave is sent at once and its loss is detected a
+//! round trip later, so an overflow costs two segments: 0.77 of the link with a buffer of a fifth of the path, where
+//! Reno uses 0.83.
+//!
+//! Over handoffs of 0.2, 1 and 4 s (10 Mbit/s, 40 ms; one, two, five and ten flows; packets dropped or held) it
+//! reaches 0.96 to 1.68 of Reno's goodput with buffers of 33 and 167 packets, and 0.88 to 1.33 with 7, where a queue
+//! of others is seldom long enough to be detected; it retransmits at most 1.6 times as much. A link that retransmits
+//! frames makes the rates of single waves vary by more than `e1`, so that gamma is used without congestion. With a
+//! frame error rate of 0.1, seven attempts, delivery in order and 167 packets of buffer (10 Mbit/s, 40 ms), it carries
+//! 2.2 Mbit/s alone, where NewReno carries 8.7, and 0.5 beside a NewReno that carries 8.2. `gamma = 0` gives 8.6 and
+//! 4.2; `smooth = 3` helps with a competitor (1.2) but not alone (1.2).
 //!
 //! *Kernel counterpart:* none.
 //!

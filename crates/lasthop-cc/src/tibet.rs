@@ -9,8 +9,7 @@
 //! are not confirmed, the second equals Westwood's tau so that the two compare. The ACK stream is measured, not the
 //! stream of transmissions, which is the paper's other option and the same in the long run.
 //! *Validation:* TV-4.7, worked by hand; the reductions with Westwood's TV-4.4.
-//! *Limitations:* not compared with another implementation, of which none is public. The first ACK only starts the
-//! clock.
+//! *Limitations:* no other implementation is public. The first ACK only starts the clock.
 //! *Kernel counterpart:* none.
 //! *References:* Capone, Fratta & Martignon, IEEE Transactions on Mobile Computing 3(2) 2004.
 

@@ -11,22 +11,22 @@
 //! it did not. The flight that is compared includes the segment that the current ACK has just freed, as in ns-2: on a
 //! window-limited connection it is the window. In ns-2 Vegas never sets ECT, whatever `ecn_` says, so its queues never
 //! mark it: an "E-Vegas" run there is Vegas. The profile `ns2` does set it when `ecn` is on, as there would be no
-//! E-Vegas otherwise; with `ecn = false` it is ns-2's. `on_mark` says what an ECN echo costs: half the window (RFC
-//! 3168), a fifth (RFC 8511), or one segment.
-//! The profile `ns2` repeats the faults of ns-2's recovery: after a timeout, or a pause as long as one, four duplicate
-//! ACKs close the window altogether until the next timeout; duplicates count although nothing is outstanding, and
-//! double the timer; exactly three leave the window inflated; send times are forgotten across the end of an array as
-//! long as the receiver's window, and the segment to come is then taken for an old one and sent twice; the window opens
-//! a round trip late; behind a repeated SYN data is sent at once. `vegas_faults = false` in `[tcp]` is the same profile
-//! without them. Not repeated: ns-2 also sends a segment that no application has written, and delivers it.
+//! E-Vegas otherwise; with `ecn = false` it is ns-2's. `on_mark` is the reduction at an ECN echo: half the window (RFC
+//! 3168), a fifth (RFC 8511), or one segment. The profile `ns2` repeats the faults of ns-2's recovery: after a
+//! timeout, or a pause as long as one, four duplicate ACKs close the window altogether until the next timeout;
+//! duplicates count although nothing is outstanding, and double the timer; exactly three leave the window inflated;
+//! send times are forgotten across the end of an array as long as the receiver's window, and the segment to come is
+//! then taken for an old one and sent twice; the window opens a round trip late; after a retransmitted SYN data is
+//! sent at once. `vegas_faults = false` in `[tcp]` is the same profile without them. Not repeated: ns-2 also sends a
+//! segment that no application has written, and delivers it.
 //! *Validation:* TV-3.0 to TV-3.3, worked by hand; in the profile `ns2` it agrees with ns-2 packet for packet,
 //! greedy, limited by the application, with lost SYNs and among others in random trees, up to the first segment
 //! that no application wrote, or a backlog of half a segment, which ns-2 rounds by the last bit. `timeouts` leaves
 //! out the expiries after a pause, which ns-2's `nrexmit_` counts.
-//! *Limitations:* a base RTT that was measured behind the queues of others, or before the path became longer, is
-//! wrong for the rest of the connection. Beside senders that fill the queue it gives way. The delay of
-//! repeated frames is a queue to it: with frame errors of 0.1, seven attempts, delivery in order and 167 packets of
-//! buffer (10 Mbit/s, 40 ms) it carries 1.9 Mbit/s alone, NewReno 8.7, and 0.2 beside a NewReno that has 8.5.
+//! *Limitations:* a base RTT that includes the queues of others, or was measured before the path became longer, is
+//! wrong for the rest of the connection. It yields to senders that fill the queue. It takes the delay of retransmitted
+//! frames for a queue: with frame errors of 0.1, seven attempts, delivery in order and 167 packets of buffer (10
+//! Mbit/s, 40 ms) it carries 1.9 Mbit/s alone, where NewReno carries 8.7, and 0.2 beside a NewReno that carries 8.5.
 //! *Kernel counterpart:* `tcp_vegas`, which is `rule = "linux"` and what the profile `linux` sets, with its
 //! `alpha` of 2 and `beta` of 4. It doubles in every round of slow start, takes the minimum RTT of a round
 //! instead of the mean, decides in whole numbers from the second round after a loss on, is Reno in rounds

@@ -3,17 +3,16 @@
 //! *What it does.* From the window, the RTT and the minimum RTT it estimates how many of its segments are queued. With
 //! fewer than `beta` a loss counts as random and costs a fifth of the window, otherwise half; with `beta` or more the
 //! window grows half as fast as Reno's.
-//! *Reacts to* loss, judged by delay; to ECN like Reno.
-//! *Differs from the paper:* the minimum RTT is kept after a loss (the paper is remembered to forget it: `reset_base`),
-//! and with fewer than `min_samples` RTT samples it behaves like Reno. `reduce_from = "flight"` reduces what is in
-//! flight, as ns-3 does, instead of the window. RTT samples are raw, not smoothed as in ns-3.
+//! *Reacts to* loss, classified by delay; to ECN like Reno.
+//! *Differs from the paper:* the minimum RTT is kept after a loss (the paper probably resets it: `reset_base`), and
+//! with fewer than `min_samples` RTT samples it behaves like Reno. `reduce_from = "flight"` reduces what is in flight,
+//! as ns-3 does, instead of the window. RTT samples are raw, not smoothed as in ns-3.
 //! *Validation:* TV-5.1, worked by hand. ns-3's Veno is no reference: it forgets its samples at every ACK.
-//! *Limitations:* none known beyond the law's own: queues of others look like its own.
-//! *Kernel counterpart:* `tcp_veno`, which is `rule = "linux"` and what the profile `linux` sets. It has the
-//! queued segments in halves and rounds them up, so that `beta` of 3 begins above 2.5; looks at them with
-//! each ACK that may grow the window, and at none while a segment is missing; takes the first ACK after that
-//! for a full path; adds a segment every round trip, or every second one; and answers timeouts and marks as
-//! losses.
+//! *Limitations:* none known beyond those of the method: queues of other flows look like its own.
+//! *Kernel counterpart:* `tcp_veno`, which is `rule = "linux"` and what the profile `linux` sets. It counts queued
+//! segments in halves, rounded up, so that `beta` of 3 begins above 2.5. It checks them with each ACK that may
+//! increase the window, but not while a segment is missing, and takes the first ACK after that for a full path. It
+//! adds a segment every round trip, or every second one, and responds to timeouts and marks as to losses.
 //! *References:* Fu & Liew, JSAC 21(2) 2003; `tcp_veno.c` of Linux 6.1.
 
 use lasthop_core::time::{Span, Time};

@@ -5,25 +5,25 @@
 //! the smaller of the two, the rest is the share of congestion. A loss has one of three outcomes: random errors
 //! explain it, and a fifth of the window goes; congestion explains it, and half goes; or both are at work, and half
 //! goes.
-//! *Reacts to* loss, judged by reports of the link and by delay; to ECN like Reno.
+//! *Reacts to* loss, classified by reports of the link and by delay; to ECN like Reno.
 //! *Differs from the paper:* known from its abstract and from Andreadis, Rizzuto & Zambon (EURASIP JWCN 2016), who
-//! list the three outcomes but not their conditions. These are a reconstruction: with no share of congestion the
-//! loss is random, whatever the backlog; with some and a backlog of `beta` both are at work; with less backlog the
-//! larger share decides. Without any signal of a radio the sender is Veno. That the radio outweighs the backlog is
-//! what lets VenoPlus keep more than Veno where its authors say it does, in lightly loaded networks: there the
-//! backlog is the sender's own. `decide = "thresholds"` takes CLW and RLR by a threshold each instead. The length
-//! of the window and the map from signal strength to bit errors are choices as well. `signal = "rssi"` weighs each
-//! received frame with the error probability of 802.11b's DBPSK at its signal strength, as in the paper;
-//! `"receiver"` takes the frames that the receiver's MAC discarded and the sender's own link gave up, for links
-//! whose errors do not follow from a signal strength; `"any"` is "rssi" where signal strengths are heard and
-//! "receiver" elsewhere; `"attempts"` takes the share of failed attempts of the sender's own link.
+//! list the three outcomes but not their conditions. These are a reconstruction: with no share of congestion the loss
+//! is random, whatever the backlog; with some and a backlog of `beta` both are at work; with less backlog the larger
+//! share decides. Without any signal of a radio the sender is Veno. Radio reports take precedence over the backlog, so
+//! VenoPlus keeps more than Veno in lightly loaded networks, as its authors claim: there the backlog is the sender's
+//! own. `decide = "thresholds"` compares CLW and RLR with a threshold each instead. The length of the window and the
+//! map from signal strength to bit errors are choices as well. `signal = "rssi"` weighs each received frame with the
+//! error probability of 802.11b's DBPSK at its signal strength, as in the paper; `"receiver"` takes the frames that
+//! the receiver's MAC discarded and the sender's own link gave up, for links whose errors do not follow from a signal
+//! strength; `"any"` is "rssi" where signal strengths are heard and "receiver" elsewhere; `"attempts"` takes the share
+//! of failed attempts of the sender's own link.
 //! *Validation:* TV-5.2 and TV-5.3, worked by hand; recall and precision in `docs/reference/classifiers.md`. The ready
 //! study `light-load` shows what its authors claim: alone on 10 Mbit/s and 40 ms with 0.1, 0.3 and 1 % of packets lost
-//! it earns 9.45, 7.31 and 3.44 Mbit/s where Veno earns 8.23, 6.68 and 3.11; among eight senders, whose losses are of
-//! congestion, there is no difference, and none without errors.
-//! *Limitations:* CLW counts episodes and the radio packets, so a burst of errors in one window leaves a surplus that
-//! explains a later overflow away. Behind a link that repeats frames "attempts" and the receiver's count exceed what
-//! TCP loses. The count of a real MAC would hold other hosts' frames too; here it holds the flow's own.
+//! it carries 9.45, 7.31 and 3.44 Mbit/s where Veno carries 8.23, 6.68 and 3.11; with eight senders, whose losses come
+//! from congestion, there is no difference, and none without errors.
+//! *Limitations:* CLW counts episodes and the radio packets, so after a burst of errors in one window a later overflow
+//! counts as random. Behind a link that retransmits frames "attempts" and the receiver's count exceed the losses of
+//! TCP. The count of a real MAC would include frames of other hosts; here it has only those of the flow.
 //! *Kernel counterpart:* none.
 //! *References:* Shetty, Tang & Collani, IJCN 1(1) 2009 and ICNSC 2010; Fu & Liew, JSAC 21(2) 2003.
 

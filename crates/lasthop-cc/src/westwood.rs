@@ -4,16 +4,16 @@
 //! *What it does.* Every ACK, duplicates included, is a sample of the bandwidth: the segments it stands for over the
 //! time since the last. A low-pass filter smooths them. At a loss ssthresh becomes bandwidth times the minimum RTT, and
 //! cwnd falls to it if it is larger; the window grows like Reno's.
-//! *Reacts to* loss and ECN, both with the bandwidth; a loss in the air on a path without a queue costs little.
+//! *Reacts to* loss and ECN, both with the bandwidth; a radio loss on a path without a queue costs little.
 //! *Differs from the paper:* `counting = "paper"` restores its count of partial ACKs, which is one too high. ACKs
 //! within `defer` are one sample, because a simulator's ACKs can arrive at one instant. tau is not confirmed from the
 //! paper; 0.5 s is the usual reading, the authors' ns-2 script has 1 s. ssthresh is not divided after several
 //! timeouts in a row, which the authors' module does and its comments call unused.
 //! *Validation:* TV-4.1 to TV-4.4, worked by hand from the filter's equation.
-//! *Limitations:* where a queue marks every packet the window stands still: an echo leaves it at bandwidth times
-//! minimum RTT, to which a mark cuts nothing more, and RFC 3168 lets no ACK that echoes a mark raise it; flows that
-//! share such a queue keep whatever shares they had (Jain 0.78 with two of them). Compressed ACKs make it
-//! overestimate, as it does in reality; Westwood+ is the authors' answer. The first ACK only starts the clock.
+//! *Limitations:* if a queue marks every packet, the window is constant: an echo sets it to bandwidth times minimum
+//! RTT, further marks do not reduce it, and by RFC 3168 an ACK that echoes a mark does not increase it. Flows that
+//! share such a queue keep their shares (Jain 0.78 with two of them). Compressed ACKs make it overestimate, as it does
+//! in reality; Westwood+ is the authors' answer. The first ACK only starts the clock.
 //! *Kernel counterpart:* none; `tcp_westwood` is Westwood+.
 //! *References:* Mascolo et al., MobiCom 2001; the authors' ns-2 module of 2002.
 

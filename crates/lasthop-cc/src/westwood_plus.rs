@@ -10,13 +10,13 @@
 //! the filter of ns-3, which takes the mean of two samples; `start = "zero"` begins the filter with nothing
 //! instead of the first sample. The `linux` profile turns on what the kernel does.
 //! *Validation:* TV-4.5 and TV-4.6, worked by hand; the reductions with Westwood's TV-4.4.
-//! *Limitations:* as Linux does it, the window leaves recovery at what the path holds in one step; with a buffer far
-//! smaller than the path the packets that this lets out at once overflow it (8 packets at 10 Mbit/s and 40 ms: 5.7
+//! *Limitations:* as in Linux, the window is set to the bandwidth-delay product in one step at the end of recovery; if
+//! the buffer is much smaller, the burst that this releases overflows it (8 packets at 10 Mbit/s and 40 ms: 5.7
 //! instead of 9.5 Mbit/s, with a timeout every four seconds). Under a sender without PRR `decrease = "after-recovery"`
-//! acts on the first ACK after recovery that may grow the window. The first ACK only starts the clock.
-//! ns-2's module is of a kernel before PRR (3.2), which does not let the window fall below what the path holds while
-//! it recovers; later kernels halve it for that time, as the profile `linux` does. What is delivered then is the next
-//! sample of the bandwidth, so it matters: one flow over 10 Mbit/s and 40 ms with listed losses carries 0.79, 0.57 and
+//! acts on the first ACK after recovery that may grow the window. The first ACK only starts the clock. ns-2's module
+//! is of a kernel before PRR (3.2), in which the window does not fall below the bandwidth-delay product during
+//! recovery; later kernels halve it for that time, as the profile `linux` does. The data delivered in recovery is the
+//! next bandwidth sample, so this matters: one flow over 10 Mbit/s and 40 ms with listed losses carries 0.79, 0.57 and
 //! 0.37 of ns-2's goodput at 0.003, 0.01 and 0.03 (NewReno's recovery; 0.77, 0.56 and 0.48 with SACK), and with
 //! `recovery_floor` and `counting = "paper"` over SACK 0.95, 0.95 and 0.81, where Reno's ratio over the same recovery
 //! is 0.91, 0.87 and 0.86.

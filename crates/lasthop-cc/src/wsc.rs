@@ -1,45 +1,56 @@
 //! WSC-TCP: NewReno with signals of its own link layer and a history of the path (Srinivasan, MS thesis, UC Santa
 //! Cruz).
 //!
-//! *What it does.* The window law is Reno's. Four mechanisms around it, each behind a switch, keep link-layer
-//! retransmissions from looking like congestion: (1) RTT samples are corrected by the delay of the link's
-//! retransmissions, and the timer is extended by what was taken away; (2) the number of duplicate ACKs that mean a loss
-//! rises with the segments that overtook one the link is still repeating; (3) a new connection starts from the windows
-//! that earlier ones kept on this path at this time of day; (4) RTT samples are clustered, clusters at multiples of the
-//! link's delay are moved back, and lone samples are dropped. `wsc_delay` instead holds every fast retransmission back
-//! for `link_delay`, which is what the published ns-2 runs did.
+//! *What it does.* The window follows Reno. Four mechanisms, each behind a switch, keep link-layer retransmissions
+//! from looking like congestion. (1) RTT samples are corrected by the delay of link retransmissions, and the timer is
+//! extended by the same amount. (2) The duplicate ACK threshold rises with the number of segments that overtook one
+//! which the link is still retransmitting. (3) A new connection starts from the windows of earlier connections on this
+//! path at this time of day. (4) RTT samples are clustered, clusters at multiples of the link's delay are moved back,
+//! and single samples are dropped. `wsc_delay` instead delays every fast retransmission by `link_delay`, as in the
+//! published ns-2 runs.
+//!
 //! *Reacts to* loss and ECN as Reno; to the signals `LinkAck`, `LinkRetry`, `LinkDrop` and `LinkTimeout`.
-//! *Differs from the paper:* The thesis corrects the RTT, which shortens the timeout, and at the same time wants the
-//! timeout longer than the inflated RTT; here the estimator learns from corrected samples and the armed timer is
-//! extended by `LL_RTO * max(n_pending, n_recent)` (never by less than what was taken from recent samples). An exact
-//! delay from the link, if it is reported, replaces `n * LL_RTO`; no corrected sample falls below the minimum RTT seen.
-//! The threshold is the listing of the thesis with the updates of `L_ack_cum` that it forgets (`threshold =
-//! "listing"`). `"pending"` is the closed form that it seems to mean, 3 + number of link-acknowledged segments above
-//! the first pending one; `"overtakers"` is an addition of this program: a segment keeps the threshold that it had when
-//! the link delivered it, because the duplicates that its overtakers provoke come a round trip later, when the printed
-//! threshold has long fallen back to 3. To the listing a segment that was lost before the link, in the queue of its own
-//! host, is one whose link ACK is pending: the threshold rises with every segment behind it, and each overflow waits
-//! for the timer, which left 0.50 and 0.70 of a lone link of 10 Mbit/s and 40 ms with buffers of 7 and 33 packets
-//! (NewReno: 0.84 and 1.00 of what headers leave). The thesis does not speak of it. Here three duplicates mean a loss
-//! again when the link has been silent on the segment for its timeout after it delivered a later one, for a failed
-//! attempt would be known by then (`link_silence`). The "proactive transmissions due to wireless-link-layer failures"
-//! of §4.2 are not described. Here a segment that the link gave up is sent again at once, the window stays as it is,
-//! for the loss is known to be none of congestion, and the duplicates of what was sent behind it are not taken for
-//! another loss (`on_link_drop`; `"first-duplicate"` waits for the first duplicate ACK). Best start begins with the
-//! median of the stored windows (`best_factor = 0.5` is more careful), paced over the round trip of the handshake, and
-//! falls back to the initial window at a loss in that first window. The clustering is a deterministic one-dimensional
-//! k-means.
-//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that repeat frames out of
-//! order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`); what it takes losses for in
-//! `docs/reference/classifiers.md`.
-//! *Limitations:* By its own listing the threshold gains little on a link that is quicker than the path, as it falls
-//! back before the duplicates arrive; what is gained there with `threshold = "overtakers"` is no gain of the thesis. A
-//! link whose timeout exceeds the sender's reports a failed attempt when the timer has expired already; only `n_recent`
-//! can then help. Signals come from the sender's own first link; on a wired sender the first two mechanisms rest.
-//! Thresholds and holding back act in the engines that count duplicates and in `sack`, not in `sack1` and `vegas`.
+//!
+//! *Differs from the paper:* the thesis corrects the RTT, which shortens the timeout, and at the same time wants the
+//! timeout longer than the inflated RTT. Here the estimator uses corrected samples, and the running timer is extended
+//! by `LL_RTO * max(n_pending, n_recent)` (never by less than the correction of recent samples). An exact delay from
+//! the link, if reported, replaces `n * LL_RTO`; no corrected sample falls below the minimum RTT.
+//!
+//! The threshold is the listing of the thesis with the missing updates of `L_ack_cum` (`threshold = "listing"`).
+//! `"pending"` is the closed form that it seems to mean: 3 plus the number of link-acknowledged segments above the
+//! first pending one. `"overtakers"` is an addition of lasthop: a segment keeps the threshold that it had when the
+//! link delivered it, because the duplicate ACKs caused by overtaking come a round trip later, when the threshold of
+//! the listing has already fallen back to 3.
+//!
+//! In the listing, a segment that was dropped before the link, in the queue of its own host, counts as pending: the
+//! threshold rises with every later segment, and each overflow waits for the timer, which left 0.50 and 0.70 of a
+//! single link of 10 Mbit/s and 40 ms with buffers of 7 and 33 packets (NewReno: 0.84 and 1.00 of the maximum
+//! goodput). The thesis does not discuss this. Here the threshold is 3 again if the link has not reported the segment
+//! within its timeout after delivering a later one, because a failed attempt would have been reported by then
+//! (`link_silence`).
+//!
+//! The "proactive transmissions due to wireless-link-layer failures" of §4.2 are not described. Here a segment that
+//! the link gave up is retransmitted at once, the window stays because the loss is not congestion, and duplicate ACKs
+//! of later segments do not count as another loss (`on_link_drop`; `"first-duplicate"` waits for the first duplicate
+//! ACK). Best start begins with the median of the stored windows (`best_factor = 0.5` is more careful), paced over the
+//! round trip of the handshake, and falls back to the initial window at a loss in that first window. The clustering is
+//! a deterministic one-dimensional k-means.
+//!
+//! *Validation:* TV-7.1 to TV-7.5, worked by hand from the thesis's listings; runs over links that retransmit frames
+//! out of order against NewReno on the same channel (`crates/lasthop-sim/tests/wsc.rs`); its classification of losses
+//! in `docs/reference/classifiers.md`.
+//!
+//! *Limitations:* with the listing, the threshold gains little on a link that is faster than the path, because it
+//! falls back before the duplicate ACKs arrive; the gain of `threshold = "overtakers"` is not a result of the thesis.
+//! A link whose timeout exceeds the sender's reports a failed attempt after the timer has expired; only `n_recent` can
+//! then help. Signals come from the sender's own first link; on a wired sender the first two mechanisms have no
+//! effect. Threshold and delayed retransmission work in the engines that count duplicate ACKs and in `sack`, not in
+//! `sack1` and `vegas`.
+//!
 //! *Kernel counterpart:* none.
-//! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a host
-//! remembers of a path); RFC 4653 (duplicate ACKs under reordering).
+//!
+//! *References:* R. Srinivasan, MS thesis, University of California, Santa Cruz, §3.1-3.4 and §4; RFC 9040 (what a
+//! host remembers of a path); RFC 4653 (duplicate ACKs under reordering).
 
 use std::collections::VecDeque;
 

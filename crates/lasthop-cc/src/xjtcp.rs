@@ -2,36 +2,38 @@
 //!
 //! *What it does.* In each monitoring window of `monitor` seconds it counts signs of congestion, C (losses that the
 //! jitter ratio takes for congestion), and of a bad channel, N (the other losses, and every frame that a MAC
-//! discards). Both are smoothed, `alpha` of the present window and the rest of the one before, and `theta = (N + 1) /
-//! (C + 1)`. A third duplicate ACK with theta > 1 is repaired without touching the window, with theta < 1 the window
-//! is halved; a timeout halves it or starts again from one segment. At theta = 1 the jitter ratio decides, as in
-//! JTCP. Growth is Reno's.
+//! discards). Both are smoothed with the weight `alpha` for the present window and the rest for the one before, and
+//! `theta = (N + 1) / (C + 1)`. At a third duplicate ACK the window stays if theta > 1 and is halved if theta < 1; at
+//! a timeout it is halved or restarts from one segment. At theta = 1 the jitter ratio decides, as in JTCP. Growth is
+//! Reno's.
 //!
-//! *Reacts to* loss, judged by jitter and by discarded frames; to ECN by halving, which counts as a sign of
+//! *Reacts to* loss, classified by jitter and by discarded frames; to ECN by halving, which counts as a sign of
 //! congestion.
 //!
-//! *Differs from the paper:* the length of the monitoring window is not given there. Equations 4 and 5 as printed weigh
-//! the raw counts of two windows; `ewma = "recursive"` smooths as the word EWMA says. Theta is taken at the loss, which
-//! itself has been counted (`theta = "live"`), or from the windows that are complete (`"latched"`), with which theta is
-//! 1 throughout the first. Where frames are discarded follows from the direction of the data (`discard_source =
-//! "direction"`): a wireless receiver's MAC counts corrupt frames, and TCP echoes the count in an option of 8 bytes; on
-//! the uplink, where the paper speaks of lost packets, the sender's own MAC knows what it gave up. Alone they are
-//! `receiver` and `given-up`; `attempts` takes every failed attempt of the sender's MAC, `mac` what that MAC itself
-//! calls a discard (the link's key `discards`), `none` nothing. The echoed count is cumulative, so that lost ACKs lose
-//! nothing. For `echo`, `pair`, `span`, `k`, `clock`, `imm_factor` and `reduce_from` see `jtcp`.
+//! *Differs from the paper:* the paper does not give the length of the monitoring window. Equations 4 and 5 as printed
+//! weigh the raw counts of two windows; `ewma = "recursive"` smooths as the word EWMA says. Theta is taken at the
+//! loss, which itself has been counted (`theta = "live"`), or from the complete windows (`"latched"`), with which
+//! theta is 1 throughout the first window.
+//!
+//! The source of the count follows from the direction of the data (`discard_source = "direction"`): the MAC of a
+//! wireless receiver counts corrupt frames, and TCP echoes the count in an option of 8 bytes; on the uplink, where the
+//! paper speaks of lost packets, the sender's own MAC counts the packets that it gave up. `receiver` and `given-up`
+//! select one of these; `attempts` counts every failed attempt of the sender's MAC, `mac` what that MAC itself calls a
+//! discard (the link's key `discards`), `none` nothing. The echoed count is cumulative, so a lost ACK loses no count.
+//! For `echo`, `pair`, `span`, `k`, `clock`, `imm_factor` and `reduce_from` see `jtcp`.
 //!
 //! *Validation:* TV-6.3 to TV-6.5, worked by hand from the equations; no other implementation is public. Recall and
 //! precision over loss rates, buffers and loads in `docs/reference/classifiers.md`.
 //!
-//! *Limitations:* where errors and overflows fall into the same monitoring window the many decide for the few: theta
-//! exceeds 1 as soon as two frames were discarded for one overflow, and the overflow is taken for an error. With two
-//! errors a second and an overflow every few seconds XJTCP recognises four in five overflows, and JTCP seven in eight;
-//! the paper's buffers of 1000 segments never overflow. N counts frames and C losses, so theta is not free of scale;
-//! where a MAC discards frames that it then repeats (`attempts`, or a receiver behind such a link), theta exceeds 1
-//! nearly always, collisions with one's own competitors included, and XJTCP hardly ever halves its window. A corrupt
-//! frame is counted for the flow that it belonged to; a real MAC cannot read whose it was, so that every host in its
-//! range would count it. The estimate from QoS counters that the paper sketches for the uplink is replaced by what it
-//! estimates.
+//! *Limitations:* if errors and overflows fall into the same monitoring window, the majority decides: theta exceeds 1
+//! as soon as two frames were discarded for one overflow, and the overflow is taken for an error. With two errors a
+//! second and an overflow every few seconds XJTCP recognises four in five overflows, and JTCP seven in eight; the
+//! paper's buffers of 1000 segments never overflow. N counts frames and C losses, so theta depends on the scale. If a
+//! MAC discards frames that it then retransmits (`attempts`, or a receiver behind such a link), theta nearly always
+//! exceeds 1, also by collisions with competing stations, and XJTCP hardly ever halves its window. A corrupt frame
+//! counts for the flow that it belonged to; a real MAC cannot read the address of a corrupt frame, so every host in
+//! range would count it. The paper sketches an estimate from QoS counters for the uplink; here the exact count
+//! replaces it.
 //!
 //! *Kernel counterpart:* none.
 //!
