@@ -191,9 +191,9 @@ def entry(values: dict[str, Any], name: str, scale: float, digits: int) -> tuple
 
 
 def closeness(found: dict[str, Any]) -> list[str]:
-    """Return the table of steered Reno beside the Reno of the kernel."""
+    """Return the table of steered Reno and the kernel's Reno."""
     lines = [
-        "## Steered Reno beside the Reno of the kernel",
+        "## Steered Reno compared with the kernel's Reno",
         "",
         textwrap.fill(
             f"The same cells, with means of the goodput over {CLOSE_RUNS} seeds (Mbit/s). Steering may "
@@ -244,14 +244,14 @@ def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
         "controller of the simulation ([how](../how-to/try-your-own-controller.md)). Each with the same "
         f"{runs} seeds (Reno up to 1 %: {CLOSE_RUNS}), {duration_s:g} s "
         "from the opening of the connection on. The channel decides packet by packet, so that a seed loses "
-        "the same packets on each side as long as these come in the same order. The buffer before the last "
-        "hop holds half a product of rate and delay, or two. Each entry is simulated / kernel / steered, "
+        "the same packets on each side as long as they come in the same order. The buffer before the last "
+        "hop holds half a bandwidth-delay product, or two. Each entry is simulated / kernel / steered, "
         "means over the seeds. **Bold**: the kernel differs from the simulation, or the steered kernel from "
-        "the kernel itself (from the simulation where the kernel does not have the law), by more than 3 %, "
-        "and seed by seed in the same sense (a paired interval of 95 % without zero)."
+        "the kernel itself (from the simulation where the kernel does not have the controller), by more than "
+        "3 %, and the paired 95 % interval excludes zero."
     )
     lines = [
-        "# Simulation beside the kernel's TCP",
+        "# Simulation compared with the kernel's TCP",
         "",
         f"Written by `make bench-live` on {today}, Linux {platform.release()}.",
         "",
@@ -259,8 +259,8 @@ def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
         "",
     ]
     lacks = [
-        *([f"{', '.join(absent)}: there the middle is empty"] if absent else []),
-        *([f"{', '.join(twins)}: there our twins of them decide in the kernel (†)"] if twins else []),
+        *([f"{', '.join(absent)}, whose middle values are missing"] if absent else []),
+        *([f"{', '.join(twins)}, for which our twins run in the kernel (†)"] if twins else []),
     ]
     if lacks:
         lines += [textwrap.fill(f"This kernel does not have {'; nor '.join(lacks)}.", WIDTH), ""]
@@ -287,7 +287,7 @@ def page(found: dict[str, Any], runs: int, duration_s: float) -> str:
     summary = (
         f"{counts[0]} pairs of simulation and kernel differ, and {counts[1]} of kernel and steered kernel. "
         f"99 % of the packets of a run were less than {worst * 1e3:.2f} ms late, at load averages of up to "
-        f"{load:.1f}; {missing} runs were later than {BUDGET_S * 1e3:g} ms three times over, and left out. "
+        f"{load:.1f}; {missing} runs were later than {BUDGET_S * 1e3:g} ms three times and are left out. "
         "The largest difference of goodput between a simulation and a run of the kernel with one seed: "
         + ", ".join(f"{name} {largest_gap(found, name):.1%}" for name in gaps)
         + "."
