@@ -324,7 +324,7 @@ test("the address keeps what is looked at in a file, which is asked for once mor
   await page.waitForSelector(".capture .chart");
   assert.equal(new URL(page.url()).hash, hash);
   await page.getByRole("button", { name: "Copy link" }).click();
-  await page.getByText("does not go along").waitFor();
+  await page.getByText("is not included").waitFor();
   assert.deepEqual(wrong, []);
   await close();
 });

@@ -290,7 +290,7 @@ test("the figure of a table that stands beside the page is shown in a frame, and
       const other = await context.newPage();
       other.on("request", (request) => asked.push(request.url()));
       await other.goto(`${hosted.address}${panel}#view=explore&table=${encodeURIComponent(elsewhere)}`);
-      await other.getByText(elsewhere === "gone.parquet" ? "it does not stand beside the page" : "it may name one in the folder of the page").waitFor();
+      await other.getByText(elsewhere === "gone.parquet" ? "it is not beside the page" : "it may name one in the folder of the page").waitFor();
       assert.deepEqual(asked.filter((url) => /secret|x\.parquet|csv/.test(url)), []);
       await context.close();
     }

@@ -173,7 +173,7 @@ test("packets are on the path where time runs slowly, and flows of light where i
   await play("#scenario=lossy-last-hop&senders=as written&seeds=1&flow=3", { viewport: { width: 1440, height: 1000 } }, async (page) => {
     const packets = () => page.$eval(".path canvas", (canvas) => canvas.dataset.packets);
     const clock = () => page.$eval(".path .clock", (one) => Number.parseFloat(one.textContent));
-    const speed = page.getByLabel("How fast time runs");
+    const speed = page.getByLabel("Speed of time");
     assert.equal(await packets(), "");
     assert.equal(await page.locator(".path .legend").count(), 0);
     await page.getByLabel("Time in the run").fill("30");
@@ -516,7 +516,7 @@ test("ten times the flows are no more than ten times the work, and drawn no clos
 test("panels of the air and of repairs are there where something was counted", async () => {
   await play("#scenario=hidden-terminals&seeds=1", {}, async (page) => {
     const titles = await page.$$eval(".chart .title", (all) => all.map((one) => one.textContent));
-    assert.ok(titles.includes("Collisions on radio links") && titles.includes("Repetitions among the transmissions on radio links"), titles.join());
+    assert.ok(titles.includes("Collisions on radio links") && titles.includes("Share of retransmissions on radio links"), titles.join());
     // All of them together are what the command counts from the end of its warm-up on, within what came before.
     const { links } = JSON.parse(lasthop("run", "scenarios/hidden-terminals.toml", "--seed", "1", "--json", "-")).runs[0];
     const counted = links.reduce((total, { radio }) => total + (radio?.collisions ?? 0), 0);
@@ -524,7 +524,7 @@ test("panels of the air and of repairs are there where something was counted", a
     const mean = Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(".chart[data-panel=collisions] .canvas").getAttribute("aria-label"))[1]);
     assert.ok(Math.abs(mean / (counted / seconds) - 1) < 0.1, `${mean} frames/s shown, ${counted} counted`);
     // The first sentence says the share that the curve has.
-    const said = Number(/Look at the air: (\d+) %/.exec(await page.textContent(".look"))[1]);
+    const said = Number(/Look at the radio links: (\d+) %/.exec(await page.textContent(".look"))[1]);
     const share = Number(/means: .* ([\d.]+)\. Arrow/.exec(await page.locator(".chart[data-panel=air] .canvas").getAttribute("aria-label"))[1]);
     assert.ok(Math.abs(said - share) < 3, `${said} % are said, ${share} % drawn`);
     await page.selectOption(".scenario select", "snoop");

@@ -173,14 +173,14 @@ function Shown({ read, state, theme, only }: { read: CaptureRead; state: State; 
       <p class="took">{found.packets.toLocaleString("en-GB")} packets of TCP and UDP{others}, {shown(found.length_s, "s")}{grows ? "; the run goes on" : found.truncated ? "; the file ends within a packet: it was cut while it was written" : ""}</p>
       {scenario.lacks && <p class="message note">What this capture cannot show: {scenario.lacks}.</p>}
       <p class="look" role="status">
-        {simulated ? inWords(simulated.beside) : isAsked && !job.failure ? (played ? "Simulating the scenario in Play …" : "Simulating the path that the packets show …") : !isWritten && law !== NO_LAW ? "This way of the connection is not part of the path below: nothing is simulated beside it." : ""}
+        {simulated ? inWords(simulated.beside) : isAsked && !job.failure ? (played ? "Simulating the scenario in Play …" : "Simulating the path that the packets show …") : !isWritten && law !== NO_LAW ? "This direction of the connection is not part of the path below, so it is not simulated." : ""}
       </p>
       {isAsked && !played && assumed.length > 0 && <p class="message note">Not seen in the capture, and so assumed in the simulation: {assumed.join(" and ")}. The scenario says with which value.</p>}
       {job.failure && <pre class="message bad" role="alert">{played ? "the scenario in Play" : "the path of the capture"} cannot be simulated: {job.failure.text}</pre>}
       <section class="charts" aria-label="Curves">
         <Toolbar {...{ state, read, chosen, law, span, duration }} />
         <Charts {...{ drawn, only, duration, span, theme }} />
-        {isTcp && <Legend again="sent once more, or late" isLog={false} />}
+        {isTcp && <Legend again="retransmitted, or late" isLog={false} />}
         {simulated && played && <p class="foot">Simulated: the scenario {played.name} as it stands in Play, seed {state.seed}; its packets are captured at the node {played.node} and read like those of the file. Time 0 is the first packet of each.</p>}
         {simulated && !played && <p class="foot">Simulated: the path below, as lasthop from-capture writes it, with {law}; its packets are captured at the node {scenario.node ?? USUAL_NODE} and read like those of the file. Time 0 is the first packet of each.</p>}
       </section>

@@ -67,6 +67,6 @@ export async function readTable(bytes: ArrayBuffer): Promise<ReadTable> {
     return { rows, columns: Object.fromEntries([...building].map(([name, one]) => [name, one.column])) };
   } catch (error) {
     if (error instanceof TableError) throw error;
-    throw new TableError(`it is no Parquet table that can be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new TableError(`the Parquet table cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -194,7 +194,7 @@ export class Pool {
     worker.onmessage = (event: MessageEvent<Answer>) => this.hear(hand, event.data);
     worker.onerror = (event) => {
       // A script that does not come has no words for it.
-      const text = event.message ? `the engine stopped: ${event.message}` : "a part of the page could not be loaded: load the page again, with its server in reach";
+      const text = event.message ? `the engine stopped: ${event.message}` : "a part of the page could not be loaded: reload the page while its server is running";
       const failure: Failure = { kind: "call", message: event.message ?? text, text };
       hand.busy?.waiting.reject(new EngineError(failure));
       this.dismiss(hand);

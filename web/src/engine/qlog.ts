@@ -83,7 +83,7 @@ function tracesOf(text: string): { traces: Trace[]; truncated: boolean } {
   const { records, truncated } = recordsOf(text);
   const head = objectOf(records[0]);
   if (!("qlog_version" in head) && !("qlog_format" in head) && !("file_schema" in head) && !("traces" in head)) {
-    throw new QlogError("no qlog_version stands at its beginning: it is JSON of another kind");
+    throw new QlogError("it does not begin with qlog_version: it is JSON of another kind");
   }
   const title = textOf(head["title"]);
   if (Array.isArray(head["traces"])) {

@@ -227,7 +227,7 @@ function OnePoint({ of, chosen, curve, table, given, unit }: { of: Explored; cho
           </select>
         </label>
         <button type="button" class="main" disabled={!behind} onClick={() => void play()}>Open in Play</button>
-        {!behind && <span class="foot">{table.studies.length === 0 ? "The table does not say of which scenario it is." : "This value follows from others: there is no run behind it."}</span>}
+        {!behind && <span class="foot">{table.studies.length === 0 ? "The table does not say of which scenario it is." : "This value is computed from others and has no run of its own."}</span>}
       </div>
       {said && <pre class="message bad" role="alert">{said}</pre>}
     </section>
@@ -338,7 +338,7 @@ function TableView({ of, table, given, figure, isAlone = false }: { of: Explored
       {metric?.help && !mixed && <p class="foot">{metric.label}: {metric.help}</p>}
       {given.paper && choice.held[SETTING] !== undefined && choice.held[SETTING] !== "main" && <p class="foot">Setting {String(choice.held[SETTING])}: {given.paper.settings[String(choice.held[SETTING])]}; where it changes nothing, the main one holds.</p>}
       {found.length > MOST_LINES && <p class="message note">{found.length} lines are too many to tell apart: the first {MOST_LINES} are shown. Hold an axis, or choose another for the lines.</p>}
-      {found.length === 0 ? <p class="message note" role="status">No run has this measure here.</p> : (
+      {found.length === 0 ? <p class="message note" role="status">No run has this metric here.</p> : (
         <>
           {drawing}
           {chosen && curve ? <OnePoint of={of} chosen={chosen} curve={curve} table={table} given={given} unit={unit} /> : <p class="foot">Choose a point to see its seeds and to open the run behind it in Play.</p>}
@@ -350,7 +350,7 @@ function TableView({ of, table, given, figure, isAlone = false }: { of: Explored
             <button type="button" onClick={async () => copied.copy("Link", await link())}>Copy link</button>
             <button type="button" onClick={async () => copied.copy("Frame", frameOf(`${await link()}${opened && `&table=${encodeURIComponent(opened)}`}`, "figure"))}>Copy frame</button>
           </div>
-          <Taken copied={copied} {...(opened && { more: `The file ${opened} does not go along: put it beside the page on a web server, which the frame asks for it.` })} />
+          <Taken copied={copied} {...(opened && { more: `The file ${opened} is not included: put it beside the page on a web server, which the frame asks for it.` })} />
         </>
       )}
     </>
@@ -412,7 +412,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
                 : <TableView key={figure.id} of={of} table={table} given={given} figure={figure} />}
             </div>
             <section class="said" aria-labelledby="claims-title">
-              <h2 id="claims-title">{claims.length === 0 ? "The paper claims nothing of it" : `What the paper claims of it, and what came of that`}</h2>
+              <h2 id="claims-title">{claims.length === 0 ? "The paper claims nothing of it" : `Claims of the paper, with their verdicts`}</h2>
               <Claims claims={claims} figures={drawn} />
             </section>
           </div>
@@ -440,7 +440,7 @@ function useTable() {
       try {
         const raw = await pool.table(bytesOf(table.parquet));
         const made = table.form === "series" ? ofSeries(raw, table.metrics, table.axes) : tidy(raw, table.axes.length + table.metrics.length > 0 ? { axes: table.axes, metrics: table.metrics } : null);
-        if (made.rows.length === 0) throw new Error("it has no run that was done");
+        if (made.rows.length === 0) throw new Error("it has no finished run");
         if (!isOver) setOf(made);
       } catch (error) {
         if (!isOver) setFailure(`${table.file} cannot be shown: ${messageOf(error)}`);

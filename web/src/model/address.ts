@@ -80,7 +80,7 @@ export async function link(): Promise<string> {
 export function reachOf(address: string): string {
   const { protocol, hostname, hash } = new URL(address);
   const file = new URLSearchParams(hash.slice(1)).get("file");
-  if (file !== null) return `The file ${file} does not go along: the page asks for it. On a web server, put it beside the page and write capture= for file= in the link.`;
+  if (file !== null) return `The file ${file} is not included: the page asks for it. On a web server, put it beside the page and write capture= for file= in the link.`;
   if (protocol === "file:") return "This link opens this file on this computer. What follows # opens in every lasthop page.";
   if (["127.0.0.1", "localhost", "[::1]"].includes(hostname)) {
     return "This link works on this computer while lasthop view runs. For others, put the folder that make page builds on a web server: what follows # opens there as well.";
@@ -260,7 +260,7 @@ async function besideOf(what: string, name: string, endings: string[]): Promise<
   const answer = isBelow ? await fetch(name.split("/").map(encodeURIComponent).join("/")).catch(() => null) : null;
   const blob = answer?.ok ? await answer.blob().catch(() => null) : null;
   const listed = [endings.slice(0, -1).join(", "), endings.at(-1)].filter(Boolean).join(" or ");
-  if (!blob) update({ note: isBelow ? `The ${what} ${name} cannot be loaded: it does not stand beside the page.` : `The link names the ${what} ${name}: it may name one in the folder of the page, or below it, that ends in ${listed}.` });
+  if (!blob) update({ note: isBelow ? `The ${what} ${name} cannot be loaded: it is not beside the page.` : `The link names the ${what} ${name}: it may name one in the folder of the page, or below it, that ends in ${listed}.` });
   return blob;
 }
 

@@ -1,4 +1,4 @@
-// Flows, each for itself, over all seeds: boxes by class as in python/lasthop/boxes.py, and distributions by sender as in
+// Individual flows, over all seeds: boxes by class as in python/lasthop/boxes.py, and distributions by sender as in
 // distribution.py.
 
 import type { Column, Summary } from "../engine/types";

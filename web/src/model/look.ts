@@ -26,7 +26,7 @@ function ofLosses(totals: Record<string, unknown>): string {
   const count = `${lost.toLocaleString("en-GB")} packets are lost`;
   if (queued === lost) return `${count}, all of them in queues.`;
   if (queued === 0) return `${count}, none of them in a queue.`;
-  return `${count}: ${percent(queued / lost)} in queues, the others on the way.`;
+  return `${count}: ${percent(queued / lost)} in queues, the others on the path.`;
 }
 
 /** How long what waits at the busiest link takes through it. */
@@ -39,10 +39,10 @@ function ofQueue(summary: Summary, { description: { links } }: Checked): string 
   if (!side || !(side.rate_bit_s > 0) || packets === 0 || !(waiting > 1)) return null;
   if (side.queue_limit_packets !== null && waiting < STANDING * side.queue_limit_packets) return null;
   const seconds = (waiting * (bytes / packets) * 8) / side.rate_bit_s;
-  return `Look at the queue at ${name}: it holds ${waiting.toFixed(waiting < 10 ? 1 : 0)} packets on average, through which each packet needs ${seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}.`;
+  return `Look at the queue at ${name}: it holds ${waiting.toFixed(waiting < 10 ? 1 : 0)} packets on average, so each packet waits ${seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}.`;
 }
 
-/** Repetitions among the transmissions on radio links; what the results have is told per packet. */
+/** Share of retransmissions on radio links; what the results have is told per packet. */
 function repetitions({ totals, links }: Summary): number {
   const attempts = links.reduce((total, { radio }) => total + Number((radio as { attempts?: number } | null | undefined)?.attempts ?? 0), 0);
   return attempts > 0 ? Number(totals["link_retransmissions"] ?? 0) / attempts : 0;
@@ -73,10 +73,10 @@ export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: 
   const stalls = totals["stall_share"];
   const of = name === null ? ofLosses(totals) : `With ${name}: ${ofLosses(totals)}`;
   const times = (count: number) => (count === 1 ? "once" : `${count} times`);
-  if (typeof stalls === "number" && stalls > 0.001) return { text: `${of} Playing stands still for ${percent(stalls)} of the time.`, panels: ["stall", "buffer", "timely"] };
+  if (typeof stalls === "number" && stalls > 0.001) return { text: `${of} Playback stalls for ${percent(stalls)} of the time.`, panels: ["stall", "buffer", "timely"] };
   if (down > 0) return { text: `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`, panels: [] };
   if (moves > 0) return { text: `${of} Look at the shaded times: the path changes ${times(moves)}.`, panels: [] };
-  if (again > 0.02) return { text: `${of} Look at the air: ${percent(again)} of the transmissions on radio links are repetitions.`, panels: ["collisions", "air", "airtime"] };
+  if (again > 0.02) return { text: `${of} Look at the radio links: ${percent(again)} of their transmissions are retransmissions.`, panels: ["collisions", "air", "airtime"] };
   if (lost > 0 && queued < lost / 2 && checked.description.flows.some((flow) => flow.windowed)) return { text: `${of} Look at what each of those losses does to the congestion window.`, panels: ["cwnd"] };
   const queue = ofQueue(summary, checked);
   return { text: [of, queue].filter(Boolean).join(" "), panels: queue ? ["queue"] : [] };

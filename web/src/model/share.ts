@@ -24,7 +24,7 @@ async function through(bytes: Uint8Array<ArrayBuffer>, stream: CompressionStream
     const { done, value } = await reader.read();
     if (done) break;
     length += value.length;
-    if (length > MOST) throw new Error("the link holds too much");
+    if (length > MOST) throw new Error("the link contains too much");
     parts.push(value);
   }
   const whole = new Uint8Array(length);

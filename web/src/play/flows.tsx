@@ -188,8 +188,8 @@ export function Flows({ comparison, style }: { comparison: Comparison; style: Ma
   if (!column) return null;
   return (
     <section class="flows" aria-labelledby="flows-title">
-      <h2 id="flows-title">Flows, each for itself</h2>
-      <div class="toolbar" role="group" aria-label="What is shown of flows">
+      <h2 id="flows-title">Individual flows</h2>
+      <div class="toolbar" role="group" aria-label="Metric of flows">
         <label class="field inline">
           <span>Measure</span>
           <select value={column.name} onChange={(event) => ask(event.currentTarget.value === measures[0]?.name ? null : event.currentTarget.value)}>

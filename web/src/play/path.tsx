@@ -338,7 +338,7 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
           <button type="button" onClick={start} disabled={!series} aria-label={playing ? "Stop the time" : "Let time run"}>{playing ? "❚❚" : "►"}</button>
           <input ref={slider} type="range" min={0} max={duration} step={Math.min(speed, duration / 1000)} aria-label="Time in the run" onInput={(event) => { setPlaying(false); clock.set(Number(event.currentTarget.value)); }} />
           <output class="clock" ref={shown} />
-          <select value={askedSpeed ?? ""} aria-label="How fast time runs" onChange={(event) => chooseSpeed(event.currentTarget.value || null)}>
+          <select value={askedSpeed ?? ""} aria-label="Speed of time" onChange={(event) => chooseSpeed(event.currentTarget.value || null)}>
             <option value="">all in {WHOLE} s</option>
             {SPEEDS.map(([name, value]) => <option key={name} value={value}>{name}</option>)}
           </select>

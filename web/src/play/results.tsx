@@ -302,7 +302,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
         <h2 class="name">{resultsOf?.checked.description.name ?? (state.failure ? "" : "Loading the simulator …")}</h2>
         <Bar state={state} />
       </div>
-      {state.failure !== null && resultsOf && <p class="message note">What follows is of the scenario before the mistake.</p>}
+      {state.failure !== null && resultsOf && <p class="message note">These results are of the scenario before the mistake.</p>}
       <Saved state={state} />
       <Held state={state} />
       {state.checked && OTHER_PANELS.slice(0, 2).some(has) && (

@@ -121,7 +121,7 @@ function Beliefs({ decisions, isWhole, checked, names, time, go, flow }: { decis
         <h2 id="decisions-title">What {checked.description.flows[flow]?.name} believed, and what it was</h2>
         <div class="scroll" role="group" aria-labelledby="decisions-title" tabIndex={0}>
           <table class="plain">
-            <thead><tr><th scope="col">Time</th><th scope="col">Saw</th><th scope="col">Took it for</th><th scope="col">Really</th></tr></thead>
+            <thead><tr><th scope="col">Time</th><th scope="col">Saw</th><th scope="col">Taken for</th><th scope="col">Really</th></tr></thead>
             <tbody>{shown.map(row)}{shown.length === 0 && <tr><td colSpan={4}>No loss was noticed before this time.</td></tr>}</tbody>
           </table>
         </div>
@@ -433,7 +433,7 @@ export function Replay({ theme, only = null }: { theme: string; only?: string | 
         </label>
         <span class="took">seed {state.seed}</span>
         {trace && !isWhole && (
-          <div class="progress"><progress max={1} value={share} aria-label="Progress of the run" /><span role="status">The run goes on: this is its beginning.</span></div>
+          <div class="progress"><progress max={1} value={share} aria-label="Progress of the run" /><span role="status">The run continues: this is its beginning.</span></div>
         )}
       </div>}
       {failure && <pre class="message bad" role="alert">{failure}</pre>}
@@ -488,7 +488,7 @@ export function Replay({ theme, only = null }: { theme: string; only?: string | 
             />
             {isBytes && (
               <p class="legend">
-                <span><i class="bar" /> sent</span><span><i class="bar thick" /> sent again</span><span><i class="cross">×</i> lost</span><span><i class="line" /> acknowledged up to here</span>
+                <span><i class="bar" /> sent</span><span><i class="bar thick" /> retransmitted</span><span><i class="cross">×</i> lost</span><span><i class="line" /> acknowledged up to here</span>
                 <span><i class="band" /> congestion window</span><span><i class="dashes" /> receiver window</span><span><i class="bar accent" /> reported by SACK</span><span>as the sender sees it; drag to look closer</span>
               </p>
             )}

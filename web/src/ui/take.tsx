@@ -22,7 +22,7 @@ export function useCopied(): Copied {
       await navigator.clipboard.writeText(text);
       setSaid(`${title} copied`);
     } catch {
-      setSaid(`${title}: the browser does not let the page copy; take it from the box`);
+      setSaid(`${title}: the browser does not allow copying; take it from the box`);
     }
   };
   return { said, setSaid, shown, copy };
