@@ -3,24 +3,24 @@
 //! gets.
 //!
 //! *What it does.* A sender of video over UDP that adapts the gap between its packets by additive increase and
-//! multiplicative decrease of the rate. The pair (0.31, 0.875) is that of a window which is fair to TCP and smoother: a
-//! round trip without loss adds `alpha` packets per RTT to the rate, a loss takes an eighth. Nothing is sent again;
-//! what is past its deadline (`deadline` of the transport) is dropped before it is sent.
-//! *Reacts to* gaps in the numbers that the receiver got, ECN marks, silence.
-//! *Differs from the paper:* a reconstruction; the paper was not at hand. Start, feedback format and the reaction to
-//! silence are ours, and every constant is a parameter. It grows only in rounds in which it sent all that it might.
-//! Left open: what the paper's own sender does where these decide, its unfairness to TCP included, and every figure
-//! that the paper prints; none is compared here.
-//! *Validation:* TV-9.6; its share beside SACK TCP is tested as a law, on three paths, and beside Reno, SACK and
-//! `gaimd`'s over five buffers (`crates/lasthop-sim/tests/rate_laws.rs`).
-//! *Limitations:* no layered coding; of the sources only `video-call` hears of the rate. What the start overshoots is
-//! taken back by an eighth per RTT while the queue, and with it the RTT, grows: behind a buffer of many RTTs that takes
-//! minutes. A rate without a window does not fall when the queue lengthens the RTT, and a window does: on 10 Mbit/s and
-//! 40 ms, in buffers of 8, 20, 33, 100 and 300 packets, it takes 7.1, 4.9, 3.9, 3.4 and 1.7 times what one SACK TCP
-//! gets (100 s after 20 s, five seeds). It sends on while the queue is full, so that a TCP loses several segments of a
-//! window, which the older recoveries answer with timeouts: beside one NewReno it takes 15, 10, 13, 10 and 2.9 times as
-//! much, and beside one Reno, which times out up to 61 times in 100 s, 76, 111, 137, 62 and 3.8 times. `gaimd` with the
-//! same pair, which has a window, takes 0.9 to 5.4 times what Reno gets.
+//! multiplicative decrease of the rate. The pair (0.31, 0.875) is that of a window which is fair to TCP and smoother:
+//! a round trip without loss adds `alpha` packets per RTT to the rate, a loss removes an eighth. There are no
+//! retransmissions; data past its deadline (`deadline` of the transport) is dropped before it is sent.
+//! *Reacts to* gaps in the received sequence numbers, ECN marks, silence of the receiver.
+//! *Differs from the paper:* a reconstruction; the paper was not available. Start, feedback format and the reaction to
+//! silence are our own, and every constant is a parameter. The rate grows only in rounds in which it was fully used.
+//! Whether the paper's own sender agrees on these points, including its unfairness to TCP, is open, and no figure of
+//! the paper is compared here.
+//! *Validation:* TV-9.6; its share beside SACK TCP is tested on three paths, and beside Reno, SACK and `gaimd`'s over
+//! five buffers (`crates/lasthop-sim/tests/rate_laws.rs`).
+//! *Limitations:* no layered coding; of the sources only `video-call` adapts to the rate. The overshoot of the start
+//! is reduced by an eighth per RTT while the queue, and with it the RTT, grows: with a buffer of many RTTs that takes
+//! minutes. A rate without a window does not fall when the queue lengthens the RTT, and a window does: on 10 Mbit/s
+//! and 40 ms, in buffers of 8, 20, 33, 100 and 300 packets, it carries 7.1, 4.9, 3.9, 3.4 and 1.7 times as much as one
+//! SACK TCP (100 s after 20 s, five seeds). It continues to send while the queue is full, so TCP loses several
+//! segments of a window, which older recovery engines repair by timeouts: beside one NewReno it carries 15, 10, 13, 10
+//! and 2.9 times as much, and beside one Reno, which times out up to 61 times in 100 s, 76, 111, 137, 62 and 3.8
+//! times. `gaimd` with the same pair, which has a window, carries 0.9 to 5.4 times as much as Reno.
 //! *Kernel counterpart:* none.
 //! *References:* Papadimitriou & Tsaoussidis, Computer Networks 51, 2007; Yang & Lam, ICNP 2000.
 

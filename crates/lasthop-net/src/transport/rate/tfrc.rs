@@ -1,18 +1,18 @@
 //! TFRC: TCP-friendly rate control (Floyd, Handley, Padhye & Widmer, SIGCOMM 2000; RFC 5348).
 //!
 //! *What it does.* The receiver measures the rate of loss *events*, losses within one round trip counting as one, as a
-//! weighted mean over the last eight intervals between them, and reports it once per round trip. The sender allows
-//! itself what a TCP would get at that loss event rate and round-trip time, and spaces its packets evenly. It answers
-//! congestion in about five round trips instead of one and grows by at most 0.14 packets per round trip, so its rate is
-//! smooth. With history discounting the paper bounds the growth by 0.28; while the discount sets in it is 0.31 here
-//! with the discount floor 0.5, and 0.48 with that of RFC 5348. Before the first loss the rate doubles per round trip.
+//! weighted mean over the last eight intervals between them, and reports it once per round trip. The sender uses the
+//! rate of a TCP at that loss event rate and round-trip time, and spaces its packets evenly. It responds to congestion
+//! in about five round trips instead of one and grows by at most 0.14 packets per round trip, so its rate is smooth.
+//! With history discounting the paper bounds the growth by 0.28; while discounting begins it is 0.31 here with the
+//! discount floor 0.5, and 0.48 with that of RFC 5348. Before the first loss the rate doubles per round trip.
 //! *Reacts to* loss and ECN marks (through the receiver's reports), RTT, silence of the receiver.
 //! *Differs from the paper:* RFC 5348 where it revises the paper. A packet that arrives after it was declared lost
-//! stays lost. `s` is a running mean of the payloads. The `ns2` profile runs the machine of `tfrc_ns2.rs`.
-//! *Validation:* TV-9.1 to TV-9.4; its increase bound, its halving and its share beside SACK TCP are tested as laws;
-//! in the `ns2` profile packets leave at the same microseconds as those of ns-2's `Agent/TFRC`, through losses of
-//! packets and reports, up to the ties that `tests/differential/test_tfrc.py` names; with random losses on a dumbbell
-//! the goodput of ten runs agrees within 0.1 %.
+//! stays lost. `s` is a running mean of the payloads. The `ns2` profile uses the state machine of `tfrc_ns2.rs`.
+//! *Validation:* TV-9.1 to TV-9.4; its increase bound, its halving and its share beside SACK TCP are tested; in the
+//! `ns2` profile packets leave at the same microseconds as those of ns-2's `Agent/TFRC`, through losses of packets and
+//! reports, up to the ties that `tests/differential/test_tfrc.py` names; with random losses on a dumbbell the goodput
+//! of ten runs agrees within 0.1 %.
 //! *Limitations:* no persistent congestion control of faulty paths (RFC 8085); one receiver.
 //! *Kernel counterpart:* CCID 3 of `net/dccp` (until 2025).
 //! *References:* RFC 5348; RFC 4828; Floyd et al., SIGCOMM 2000.

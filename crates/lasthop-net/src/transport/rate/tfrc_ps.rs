@@ -1,13 +1,13 @@
 //! TFRC-PS: TFRC for packets of different sizes (Widmer, Boutremans & Le Boudec, CCR 34(2), 2004).
 //!
-//! *What it does.* A nominal packet size stands in the equation, and the loss measure is made fair to sizes. Either
-//! the receiver collects small packets into virtual packets of the nominal size, and one is lost if any part of it is;
-//! or it lets each packet enter the measurement with the probability size / nominal size.
+//! *What it does.* The equation uses a nominal packet size, and the loss measurement is independent of packet sizes.
+//! Either the receiver collects small packets into virtual packets of the nominal size, each of which is lost if any
+//! part of it is, or it samples each packet with the probability size / nominal size.
 //! *Reacts to* what TFRC reacts to.
-//! *Differs from the paper:* a reconstruction from its idea; the paper was not at hand. Virtual packets follow the
+//! *Differs from the paper:* a reconstruction from its idea; the paper was not available. Virtual packets follow the
 //! order of the bytes, and the bytes of a gap are shared equally among the packets that are missing in it. ns-2 has no
-//! such TFRC, so the profile changes only packet sizes. Left open: whether the paper forms virtual packets and spreads
-//! a gap as here, and its measurements of fairness over sizes; none is compared here.
+//! such TFRC, so the profile changes only packet sizes. Whether the paper forms virtual packets and spreads a gap in
+//! this way is open, and its measurements of fairness over sizes are not compared here.
 //! *Validation:* intervals against counts by hand in `history.rs`.
 //! *Limitations:* those of TFRC.
 //! *Kernel counterpart:* none.

@@ -1,27 +1,27 @@
 //! WTCP: a reliable rate-based transport for wireless wide-area networks (Sinha, Nandagopal, Venkitaraman, Sivakumar &
 //! Bharghavan, MobiCom 1999). Not the base-station scheme of the same name (Ratnam & Matta).
 //!
-//! *What it does.* The receiver decides. It compares the spacing of packets at arrival with that at departure: a
-//! quotient that stays above 1, over a short and a long average, says that a queue is building, and the rate that it
-//! asks for shrinks; near 1 the rate grows by a constant; in between it holds. Losses count as congestion only when a
-//! report sees more of them than is usual for the path: the running mean by more than its mean deviation. Lost packets
-//! are found by selective acknowledgement and sent again; there is no retransmission timer. When reports cease the
-//! sender stops and probes until an answer comes, then goes on at the old rate.
+//! *What it does.* The receiver decides. It compares the spacing of packets at arrival with that at departure: a ratio
+//! above 1, over a short and a long average, shows that a queue is building, and the requested rate falls; near 1 the
+//! rate grows by a constant; in between it is constant. Losses count as congestion only when a report has more of them
+//! than usual for the path: more than the running mean plus its mean deviation. Lost packets are detected by selective
+//! acknowledgement and retransmitted; there is no retransmission timer. When reports cease, the sender stops and
+//! probes until an answer arrives, then continues at the old rate.
 //! *Reacts to* the spacing of packets, loss beyond the usual, silence (probes).
-//! *Differs from the paper:* a reconstruction from its abstract and its citations; the paper was not at hand. The
-//! structure follows it, every constant is ours and is a parameter. ECN marks count as losses. The averages move only
-//! with packets, reports come once per RTT: a rate of less than a packet per RTT would fall by a tenth for each report
-//! on one and the same measurement, to the least rate and for good. So it falls for the spacing once for as many
-//! packets as the short average remembers (`1 / short_gain`), which at four packets per RTT and more is every report.
-//! Left open: the start by packet pairs, the constants, and the gains over TCP that the paper prints; none is compared
-//! here.
-//! *Validation:* the decisions against sequences worked by hand; conservation and reliability as laws.
-//! Averages between 1 + `low` and 1 + `high` hold the rate, and a rate that is held above that of the link fills the
-//! buffer: the band is narrower than a step of the rate on paths that hold fewer than fifty packets.
-//! *Limitations:* no flow control beyond `window`; the application is assumed to read at once. A queue that others
-//! build stretches its packets as its own does, so that beside senders that fill the queue it gives way, as Vegas does:
-//! beside a SACK TCP it earns 0.2 to 0.3 of what that does in a buffer of one bandwidth-delay product (Vegas 0.1 to
-//! 0.4), and 0.55 where a buffer of 10 packets leaves hardly a queue to see (`crates/lasthop-sim/tests/rate_laws.rs`).
+//! *Differs from the paper:* a reconstruction from its abstract and from papers that cite it; the paper was not
+//! available. The structure follows it; every constant is our own and is a parameter. ECN marks count as losses. The
+//! averages change only with packets, but reports come once per RTT: a rate below one packet per RTT would fall by a
+//! tenth with each report on the same measurement, down to the minimum for good. It is therefore reduced for the
+//! spacing only once per number of packets that the short average covers (`1 / short_gain`), which at four packets per
+//! RTT and more is every report. The start by packet pairs and the constants are open, and the gains over TCP in the
+//! paper are not compared here.
+//! *Validation:* the decisions against sequences worked by hand; conservation and reliability by properties. Averages
+//! between 1 + `low` and 1 + `high` keep the rate, and a rate that stays above that of the link fills the buffer: the
+//! band is narrower than a step of the rate on paths that hold fewer than fifty packets.
+//! *Limitations:* no flow control beyond `window`; the application is assumed to read at once. The queue of other
+//! flows increases the spacing as its own does, so it yields to buffer-filling senders, as Vegas does: beside a SACK
+//! TCP it reaches 0.2 to 0.3 of that flow's goodput in a buffer of one bandwidth-delay product (Vegas 0.1 to 0.4), and
+//! 0.55 with a buffer of 10 packets, where there is hardly a queue (`crates/lasthop-sim/tests/rate_laws.rs`).
 //! *Kernel counterpart:* none.
 //! *References:* Sinha et al., MobiCom 1999 and Wireless Networks 8, 2002.
 

@@ -1,17 +1,17 @@
-//! GCC: Google Congestion Control, the one of WebRTC (draft-ietf-rmcat-gcc).
+//! GCC: Google Congestion Control, as in WebRTC (draft-ietf-rmcat-gcc).
 //!
-//! *What it does.* Groups packets by when they were sent, follows the trend of the difference between the spacing of
-//! groups at arrival and at departure, and compares it with a threshold that adapts. Over it the rate falls to a share
-//! of what arrives, else it grows, by a share far from the rate at which the link overflowed and by half a packet near
-//! it. A second controller follows the share of losses; the lower of the two rates holds.
+//! *What it does.* Groups packets by send time, estimates the trend of the difference between the spacing of groups at
+//! arrival and at departure, and compares it with an adaptive threshold. Above the threshold the rate falls to a share
+//! of the arrival rate; otherwise it grows, by a share far from the rate of the last overuse and by half a packet near
+//! it. A second controller uses the loss rate; the lower of the two rates is used.
 //! *Reacts to* the trend of one-way delay, losses above 10 %, silence of the receiver.
-//! *Differs from the paper:* the trend is that of a line through 20 points, as in WebRTC today, not of a Kalman filter;
-//! groups join packets that arrive in a burst, and the rate that arrives is estimated as there. The controller of
-//! losses is the draft's (section 6), once per `loss_interval_s`. No probes and no padding, so that a start from a low
-//! rate takes its time.
-//! *Validation:* TV-4.3, from a public implementation of the same law in another language; the loss rules by hand;
-//! every case of RFC 8867.
-//! *Limitations:* the newer controller of losses by likelihood, and the probing of WebRTC, are left out.
+//! *Differs from the paper:* the trend is that of a line through 20 points, as in WebRTC today, not of a Kalman
+//! filter; groups join packets that arrive in a burst, and the arrival rate is estimated as there. The loss-based
+//! controller is the draft's (section 6), once per `loss_interval_s`. There are no probes and no padding, so a start
+//! from a low rate is slow.
+//! *Validation:* TV-4.3, from a public implementation of the same controller in another language; the loss rules by
+//! hand; every case of RFC 8867.
+//! *Limitations:* the newer loss-based controller (maximum likelihood) and the probing of WebRTC are left out.
 //! *Kernel counterpart:* none.
 //! *References:* draft-ietf-rmcat-gcc-02; Carlucci et al., "Analysis and design of the Google congestion control for
 //! web real-time communication (WebRTC)", MMSys 2016.

@@ -1,12 +1,12 @@
 //! NADA: Network-Assisted Dynamic Adaptation (RFC 8698).
 //!
-//! *What it does.* Makes one number of queueing delay, losses and marks, and moves the rate so that this number meets a
-//! reference that is the smaller the higher the rate: flows at one queue then have rates in the ratio of their
-//! priorities. While nothing is lost or queued it ramps up by a share that keeps the queue that it may cause bounded.
-//! Losses near in time make it ignore a queue that others keep long (delay warping), so that a TCP does not starve it.
+//! *What it does.* Combines queueing delay, losses and marks into one signal, and changes the rate so that this signal
+//! meets a reference that falls with the rate: flows at one queue then have rates in the ratio of their priorities.
+//! Without losses and queueing it ramps up by a share that bounds the queue that it may cause. After recent losses it
+//! discounts long queues of other flows (delay warping), so that TCP does not starve it.
 //! *Reacts to* one-way delay, losses, ECN marks, silence of the receiver.
-//! *Differs from the RFC:* all of it runs at the sender, on reports of when each packet arrived, where the RFC's
-//! receiver reports one number; the base delay is the least of the whole run. A silence halves the rate.
+//! *Differs from the RFC:* all of it runs at the sender, on reports of arrival times, where the RFC's receiver reports
+//! one aggregated signal; the base delay is the minimum of the whole run. A silence halves the rate.
 //! *Validation:* TV-4.4 to TV-4.8 from the equations of RFC 8698; every case of RFC 8867.
 //! *Limitations:* a flow that joins a standing queue takes it for base delay (RFC 8698 section 6.1).
 //! *Kernel counterpart:* none.

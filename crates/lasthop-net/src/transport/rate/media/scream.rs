@@ -1,11 +1,11 @@
 //! SCReAMv2: Self-Clocked Rate Adaptation for Multimedia, second version (draft-ietf-ccwg-rfc8298bis-screamv2).
 //!
-//! *What it does.* Keeps a reference window of bytes as a TCP does, and makes the target rate of window and RTT. The
-//! window grows by what is acknowledged, slowly near the size at which the last congestion came and faster far from it.
-//! Losses, marks, and a queueing delay above half of its target shrink it, the delay in proportion.
+//! *What it does.* Keeps a reference window of bytes as TCP does, and computes the target rate from window and RTT.
+//! The window grows with acknowledged bytes, slowly near its size at the last congestion and faster far from it.
+//! Losses, marks, and a queueing delay above half of its target reduce it, the delay in proportion.
 //! *Reacts to* losses, ECN marks, one-way delay, silence of the receiver.
-//! *Differs from the paper:* every mark is a classic one: L4S (ECT(1)) is left out, and so are the adaptation of the
-//! target delay to flows that fill the queue, and the part of the window that follows the sizes of frames.
+//! *Differs from the paper:* every mark counts as a classic one: L4S (ECT(1)) is left out, and so are the adaptation
+//! of the target delay to buffer-filling flows and the frame-size part of the window.
 //! *Validation:* windows and rates by hand from the draft's rules; every case of RFC 8867.
 //! *Limitations:* see above.
 //! *Kernel counterpart:* none.

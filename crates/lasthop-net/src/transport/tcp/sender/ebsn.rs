@@ -1,17 +1,18 @@
 //! EBSN: explicit bad state notification (Bakshi, Krishna, Vaidya, Pradhan, ICDCS 1997).
 //!
-//! *What it does.* A base station that repeats frames over a bad link tells the source, and the source restarts its
-//! retransmission timer: the packet is late, not lost.
+//! *What it does.* A base station that retransmits frames over a bad link notifies the source, and the source restarts
+//! its retransmission timer: the packet is late, not lost.
 //!
 //! *Reacts to* notices of a bad state (`Kind::BadState`, 56 B), which links with `arq = { ebsn = true }` send after a
-//! failed attempt. Nothing changes but the timer: not its length, not cwnd, ssthresh, srtt or the count of duplicates.
+//! failed attempt. Only the expiry of the timer changes: not its length, cwnd, ssthresh, srtt or the count of
+//! duplicates.
 //!
 //! *Differs from the paper:* one notice per timeout of the link and flow instead of one per failure (`gap = "0 s"`
-//! gives the paper's). Notices go only to senders that understand them: a base station does not send
-//! unauthenticated messages to hosts that did not ask for them. A notice does not postpone the timer while duplicate
-//! ACKs show a hole. The paper's source has a small window and sends little then; with a large one every duplicate lets
-//! a segment out, whose failures would postpone the timer for as long as the window lasts, and a repair that is lost
-//! again has no other way out than that timer.
+//! gives the paper's). Notices go only to senders that understand them: a base station does not send unauthenticated
+//! messages to hosts that did not ask for them. A notice does not restart the timer while duplicate ACKs show a hole.
+//! The paper's source has a small window and then sends little. With a large window every duplicate releases a
+//! segment, whose failures would postpone the timer for the whole window, and only that timer can repair a
+//! retransmission that is lost again.
 //!
 //! *Validation:* TV-10.2 and NV-5.3; in simulation over a persistent link (`tests/arq.rs`).
 //!

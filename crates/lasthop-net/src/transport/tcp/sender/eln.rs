@@ -1,21 +1,21 @@
 //! ELN: the sender's reaction to explicit loss notification (Balakrishnan, Katz, Globecom 1998).
 //!
-//! *What it does.* A duplicate ACK that carries the notification says that the loss happened on the wireless link: the
-//! sender repeats the segment once, when `eln` such duplicates have come, and neither reduces its window nor counts
+//! *What it does.* A duplicate ACK that carries the notification means that the loss happened on the wireless link:
+//! the sender retransmits the segment once, after `eln` such duplicates, and neither reduces its window nor counts
 //! them towards a fast retransmission.
 //!
 //! A negative acknowledgement of a base station (Balakrishnan, Seshan, Katz, 1995) names a hole by SACK blocks on both
-//! sides of it: the sender repeats what it has sent there at once, whatever its window says.
+//! sides of it: the sender retransmits that data at once, independent of its window.
 //!
 //! *Reacts to* `flag::ELN` on ACKs; with a SACK block that begins with the ACK's own number it is a negative
 //! acknowledgement, which no receiver would write.
 //!
-//! *Differs from the paper:* nothing known. As in ns-2, a segment is repeated once, and a second loss of it is left to
-//! the timer.
+//! *Differs from the paper:* nothing known. As in ns-2, a segment is retransmitted once, and a second loss of it is
+//! left to the timer.
 //!
-//! *Validation:* hand-made ACKs below; what an agent in the network marks is another matter.
+//! *Validation:* hand-made ACKs below.
 //!
-//! *Limitations:* SACK blocks on other ACKs with the notification are not looked at.
+//! *Limitations:* SACK blocks on other ACKs with the notification are ignored.
 //!
 //! *Kernel counterpart:* none.
 //!

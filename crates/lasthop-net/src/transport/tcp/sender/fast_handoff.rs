@@ -1,19 +1,19 @@
 //! Fast retransmission after a handoff (Caceres, Iftode, JSAC 13(5), 1995).
 //!
-//! *What it does.* When a handoff is complete, a sender on the mobile host repeats its first unacknowledged segment at
-//! once and forgets the backoff of its timer; a receiver on the mobile host sends duplicate ACKs
+//! *What it does.* When a handoff is complete, a sender on the mobile host retransmits its first unacknowledged
+//! segment at once and resets the backoff of its timer; a receiver on the mobile host sends duplicate ACKs
 //! (`mobile_receiver.rs`), so that the fixed sender does the same. Neither waits for a timeout.
 //!
 //! *Reacts to* `HandoffDone`, which a link's hosts get at the end of each outage.
 //!
 //! *Differs from the paper:* the window is reduced as the connection's own recovery engine does after duplicate ACKs;
-//! `tahoe = true` gives 4.3BSD-Tahoe's window of one. The receiver sends four duplicates, so that a sender whose first
-//! one opens nothing counts three.
+//! `tahoe = true` gives 4.3BSD-Tahoe's window of one. The receiver sends four duplicates, so that a sender which does
+//! not count the first one still counts three.
 //!
 //! *Validation:* TV-10.3; in simulation against the wait for the timeout (`tests/mobility.rs`).
 //!
-//! *Limitations:* nothing is done about errors of the channel. Duplicate ACKs carry no SACK blocks, so a fixed sender
-//! with SACK does not count them (RFC 6675 §2); choose NewReno for a mobile receiver.
+//! *Limitations:* channel errors are not handled. Duplicate ACKs carry no SACK blocks, so a fixed sender with SACK
+//! does not count them (RFC 6675 §2); choose NewReno for a mobile receiver.
 //!
 //! *Kernel counterpart:* none.
 //!

@@ -1,29 +1,29 @@
 //! Freeze-TCP: the mobile host closes its window before an outage (Goff, Moronski, Phatak, Gupta, INFOCOM 2000).
 //!
-//! *What it does.* This file is the sender: persist mode. While the receiver's window is closed it sends nothing
-//! but probes, at intervals that start at the retransmission timeout and double up to 60 s; the retransmission
-//! timer rests, and cwnd, ssthresh, srtt and the timeout stay as they are. When the window opens the sender
-//! continues where it stopped. The receiver's part is in `mobile_receiver.rs`. A sender that is itself on the
-//! mobile host stops between the warning and the return of its link, without probes.
+//! *What it does.* This file is the sender: persist mode. While the receiver's window is closed it sends only probes,
+//! at intervals that start at the retransmission timeout and double up to 60 s; the retransmission timer is stopped,
+//! and cwnd, ssthresh, srtt and the timeout stay as they are. When the window opens the sender continues where it
+//! stopped. The receiver's part is in `mobile_receiver.rs`. A sender that is itself on the mobile host stops between
+//! the warning and the return of its link, without probes.
 //!
 //! *Reacts to* zero windows and window openings on ACKs, and `LinkFading` and `LinkUp` of the own link.
 //!
 //! *Differs from the paper:* the paper leaves open how three opening ACKs count as duplicates, when RFC 5681 says that
-//! an ACK which changes the window is none; `opening_ack_counts` counts the first, so that three copies make the sender
-//! repeat the first unacknowledged segment. `keeps_window` makes that repair leave cwnd and ssthresh alone, since an
-//! announced outage is no congestion. If nothing is outstanding when the window opens, duplicates that come before
-//! anything sent since could be answered (the least round trip by timestamps, or half of the usual one) are no news:
-//! three copies, or two and the answer to a probe, would pass for a loss. Probes carry no data, as those of Linux do.
-//! All copies and switches are keys of `freeze`.
+//! an ACK which changes the window is none; `opening_ack_counts` counts the first, so that three copies make the
+//! sender retransmit the first unacknowledged segment. With `keeps_window` that repair does not change cwnd and
+//! ssthresh, since an announced outage is not congestion. If nothing is outstanding when the window opens, the sender
+//! ignores duplicates that arrive before data sent since could be acknowledged (after the minimum RTT by timestamps,
+//! or half of the usual one): three copies, or two and the answer to a probe, would look like a loss. Probes carry no
+//! data, as those of Linux do. All copies and switches are keys of `freeze`.
 //!
 //! *Validation:* TV-10.1 and NV-5.6; in simulation against NewReno through announced outages (`tests/mobility.rs`).
 //!
-//! *Limitations:* a warning that comes too late leaves the ordinary timeout; one that comes too early costs idle time.
-//! What was lost in the outage is repaired one segment per round trip by NewReno, at once with SACK. With everything
-//! acknowledged before the outage the whole window leaves in one burst afterwards, as the paper has it: a queue that
-//! does not hold it loses the rest. Over 10 Mbit/s and 40 ms with ten outages of a second it carries 7.89 Mbit/s and
-//! repeats 11 packets where NewReno carries 7.75 and repeats 706, if the queue holds 167 packets; if it holds 33, each
-//! burst loses some twenty, and 7.03 remain of 7.52.
+//! *Limitations:* after a late warning the ordinary timeout occurs; an early one costs idle time. NewReno repairs the
+//! losses of the outage one segment per round trip, SACK at once. If everything was acknowledged before the outage,
+//! the whole window leaves in one burst afterwards, as in the paper, and a short queue drops part of it. Over 10
+//! Mbit/s and 40 ms with ten outages of a second it carries 7.89 Mbit/s and retransmits 11 packets where NewReno
+//! carries 7.75 and retransmits 706, with a queue of 167 packets; with 33, each burst loses some twenty packets, and
+//! it carries 7.03 where NewReno carries 7.52.
 //!
 //! *Kernel counterpart:* the persist mode of any TCP; the receiver's part needs a kernel change or raw ACKs.
 //!

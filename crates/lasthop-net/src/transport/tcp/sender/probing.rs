@@ -1,17 +1,17 @@
-//! TCP Probing: before a loss is answered, two probes measure the path (Tsaoussidis & Badr, ICNP 2000).
+//! TCP Probing: two probes measure the path before the sender responds to a loss (Tsaoussidis & Badr, ICNP 2000).
 //!
-//! *What it does.* Where a recovery engine would answer a third duplicate ACK, or the sender a timeout, it asks
-//! `begins_probing` first. From then on no data is sent and the retransmission timer stands still. A probe, a header
-//! alone, goes to the receiver, which answers at once; then a second. When both are answered, the controller receives
-//! their RTTs (`on_probes`) and the engine continues where it was stopped: the controller's `on_loss` or `on_timeout`
-//! now decides whether the window is reduced. A probe that is not answered in time starts the cycle again with twice
-//! that time, 60 s at most. What was on its way when the cycle began has drained when it ends, so what the window then
-//! allows is spread over a round trip instead of sent as a burst.
+//! *What it does.* Before a recovery engine responds to a third duplicate ACK, or the sender to a timeout, it calls
+//! `begins_probing`. From then on no data is sent and the retransmission timer is stopped. A probe, a header alone,
+//! goes to the receiver, which answers at once; then a second. When both are answered, the controller receives their
+//! RTTs (`on_probes`) and the engine continues where it was stopped: the controller's `on_loss` or `on_timeout` now
+//! decides whether the window is reduced. A probe that is not answered in time starts the cycle again with twice that
+//! time, 60 s at most. The path drains during the cycle, so the window is afterwards spread over a round trip instead
+//! of sent as a burst.
 //!
-//! *Reacts to* what starts a cycle; ACKs go on to move `una` meanwhile, and when everything is acknowledged the cycle
-//! is abandoned.
+//! *Reacts to* the events that start a cycle; ACKs continue to advance `una`, and the cycle is abandoned when
+//! everything is acknowledged.
 //!
-//! *Differs from the paper:* see the controller `probing`, which judges the probes. A probe carries 40 bytes of
+//! *Differs from the paper:* see the controller `probing`, which evaluates the probes. A probe carries 40 bytes of
 //! headers, timestamps if they are in use, and an option of 5 bytes that is padded to 8. Where duplicate ACKs started
 //! the cycle, those that arrived during it count as departures when fast recovery begins.
 //!

@@ -1,22 +1,22 @@
-//! Spurious timeouts and needless retransmissions: F-RTO (Sarolahti, Kojo, Yamamoto and Hata, RFC 5682), Eifel
-//! (Ludwig and Meyer, RFC 3522; Ludwig and Gurtov, RFC 4015) and DSACK undo (Linux).
+//! Undoing reductions after spurious timeouts and retransmissions: F-RTO (Sarolahti, Kojo, Yamamoto and Hata, RFC
+//! 5682), Eifel (Ludwig and Meyer, RFC 3522; Ludwig and Gurtov, RFC 4015) and DSACK undo (Linux).
 //!
-//! *What it does.* Keeps the window and the controller as they were before the last reduction. If what follows shows
-//! that nothing was lost, the reduction is undone and the sender goes on from where it was.
+//! *What it does.* Saves the window and the controller before a reduction. If later ACKs show that nothing was lost,
+//! the reduction is undone and the sender continues from the saved state.
 //!
 //! *Reacts to* the first two ACKs after a timeout (F-RTO, without and with SACK); an ACK of new data that echoes a
 //! timestamp from before the first retransmission (Eifel); as many DSACK blocks as there were retransmissions.
 //!
 //! *Differs from the paper:* the response either restores everything (Linux) or is that of RFC 4015. In the `linux`
 //! profile F-RTO also runs after repeated timeouts of the same data, and undoes all of them; RFC 5682 excludes that.
-//! There the first ACK of a segment that was sent but once is enough, as in Linux; RFC 5682 sends new data first.
-//! RFC 4015 adapts the timer with the first RTT after the response, here with the RTT of the ACK that revealed the
+//! There the first ACK of a segment that was sent only once is enough, as in Linux; RFC 5682 sends new data first. RFC
+//! 4015 adapts the timer with the first RTT after the response, here with the RTT of the ACK that revealed the
 //! spurious timeout, and only with timestamps.
 //!
 //! *Validation:* hand-worked cases TV-2.14 below; a delay spike in `crates/lasthop-sim/tests/linux_recovery.rs`.
 //!
-//! *Limitations:* reductions for ECN are never undone, and a mark ends the chance to undo the one before. A lost SYN
-//! is not either. F-RTO needs something new to send. The duplicate threshold is not adapted (RFC 4653).
+//! *Limitations:* reductions for ECN are never undone, and a mark ends the chance to undo the one before. Nor is one
+//! for a lost SYN. F-RTO needs new data to send. The duplicate threshold is not adapted (RFC 4653).
 //!
 //! *Kernel counterpart:* `tcp_process_loss`, `tcp_try_undo_loss`, `tcp_try_undo_dsack` and `tcp_packet_delayed`.
 //!

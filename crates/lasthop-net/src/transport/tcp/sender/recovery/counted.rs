@@ -1,16 +1,16 @@
-//! A peer without SACK, as Linux meets it: duplicate ACKs stand for SACKed segments.
+//! Recovery for a peer without SACK, as in Linux: duplicate ACKs count as SACKed segments.
 //!
-//! *What it does.* Each duplicate ACK counts one outstanding segment as SACKed, whichever it is, so that the flight
-//! falls and PRR hears of a delivery. An ACK of new data fills one hole; what it covers beyond was counted before. The
-//! first segment is lost when as many are counted as the path may reorder, and again with each partial ACK. State,
-//! repairs and windows are those of `rack.rs`; its clock finds no loss here, and there are no tail loss probes.
+//! *What it does.* Each duplicate ACK counts any one outstanding segment as SACKed, so that the data in flight falls
+//! and PRR counts a delivery. An ACK of new data fills one hole; the other segments that it covers were counted
+//! before. The first segment is lost when the count reaches the reordering degree, and again with each partial ACK.
+//! State, repairs and windows are those of `rack.rs`; its clock finds no loss here, and there are no tail loss probes.
 //!
 //! *Reacts to* duplicate ACKs and ACKs of new data.
 //!
-//! *Differs from the RFC:* (RFC 6582) the window is not inflated, since the flight is known; a recovery spreads its
-//! reduction (RFC 9937 §5 estimates deliveries in the same way).
+//! *Differs from the RFC:* (RFC 6582) the window is not inflated, since the data in flight is known; a recovery
+//! spreads its reduction (RFC 9937 §5 estimates deliveries in the same way).
 //!
-//! *Validation:* hand-worked episodes below; random scripts without SACK asked of Linux.
+//! *Validation:* hand-worked episodes below; random scripts without SACK against Linux.
 //!
 //! *Limitations:* a recovery that timestamps undo ends at once, also where Linux holds it until the next ACK.
 //!

@@ -1,20 +1,21 @@
 //! PRR: Proportional Rate Reduction (Dukkipati, Mathis, Cheng and Ghobadi, IMC 2011; RFC 6937, RFC 9937).
 //!
-//! *What it does.* Spreads a reduction over the ACKs of one round trip: of every segment that leaves the network, a
-//! fixed share is replaced, so that the flight arrives at the new window when recovery ends. If losses have taken the
-//! flight below that window at once, it is rebuilt slowly, by a reduction bound. `sack.rs` and `rack.rs` ask it for the
+//! *What it does.* Spreads a reduction over the ACKs of one round trip: a fixed share of the segments that leave the
+//! network is replaced, so that the data in flight equals the new window when recovery ends. If losses have reduced it
+//! below that window at once, it is rebuilt slowly, by a reduction bound. `sack.rs` and `rack.rs` use it for the
 //! window on every ACK of an episode; an ECN reaction is spread in the same way.
 //!
 //! *Reacts to* segments newly delivered and segments newly marked lost.
 //!
 //! *Differs from the paper:* counts segments in place of bytes, as Linux does. The target is the window that the
-//! controller answered with, which is ssthresh for all laws that set both alike; a law that does not cut is left
-//! with its window. A law that sets the window from the delivery rate (BBR) is never overridden: its sender has no PRR.
+//! controller returned, which is ssthresh for all controllers that set both to the same value; a controller without a
+//! reduction keeps its window. A controller that sets the window from the delivery rate (BBR) is never overridden: its
+//! sender has no PRR.
 //!
 //! *Validation:* TV-2.13.1 and TV-2.13.2, and hand-worked episodes in `sack.rs` and `rack.rs`.
 //!
-//! *Limitations:* A law that lowers the window by itself during recovery (a delay-based one) is overridden until the
-//! episode ends.
+//! *Limitations:* a controller that lowers the window by itself during recovery (a delay-based one) is overridden
+//! until the episode ends.
 //!
 //! *Kernel counterpart:* `tcp_cwnd_reduction` (variant `safe-ack`).
 //!

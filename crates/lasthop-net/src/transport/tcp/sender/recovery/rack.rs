@@ -1,20 +1,21 @@
 //! RACK-TLP: losses found by time (Cheng, Cardwell, Dukkipati and Jha, RFC 8985).
 //!
 //! *What it does.* A segment is lost if one that was sent later has been delivered and a reordering window has passed
-//! since. Retransmissions are judged by the same rule, so that one that is lost is sent again without a timeout. If the
-//! tail of a transfer goes unanswered for two round trips, a probe (TLP) provokes an ACK that tells what is missing.
+//! since. Retransmissions are judged by the same rule, so that one that is lost is sent again without a timeout. If
+//! the tail of a transfer is not acknowledged for two round trips, a probe (TLP) triggers an ACK that shows what is
+//! missing.
 //!
 //! *Reacts to* SACK blocks, cumulative ACKs, DSACK blocks (which widen the reordering window), a reordering timer and
 //! a probe timer.
 //!
-//! *Differs from the paper:* segments that arrive by cumulative ACK are told from their retransmissions by timestamps,
-//! SACKed ones by the minimum RTT only, because the echo of an ACK with SACK blocks belongs to another segment (as
-//! Linux does). After a timeout the window is one segment more than what is still believed to be in the network (as
-//! Linux does). The minimum RTT is that of the connection's life. New data is sent for SACKed data before a loss is
-//! found, which is limited transmit. Transmissions of one instant count in the order of their sequence numbers, as the
-//! RFC has it (§6.2, step 4): in a network without transmission times new data that left just before a repair seems to
-//! have left after it, and the repair is made once more. How far the window falls and how fast is the controller's and
-//! `prr.rs`'s part.
+//! *Differs from the paper:* segments acknowledged by a cumulative ACK are distinguished from their retransmissions by
+//! timestamps, SACKed ones by the minimum RTT only, because the echo of an ACK with SACK blocks belongs to another
+//! segment (as Linux does). After a timeout the window is one segment more than the estimated data in flight (as in
+//! Linux). The minimum RTT is that of the connection's life. New data is sent for SACKed data before a loss is found,
+//! which is limited transmit. Transmissions of one instant count in the order of their sequence numbers, as the RFC
+//! has it (§6.2, step 4): in a network without transmission times new data that left just before a retransmission
+//! seems to have left after it, and the retransmission is repeated. The controller and `prr.rs` decide how far and how
+//! fast the window falls.
 //!
 //! *Validation:* TV-2.12 and hand-worked cases below; simulations in `crates/lasthop-sim/tests/linux_recovery.rs`.
 //!
