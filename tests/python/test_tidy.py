@@ -12,8 +12,10 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_LINE = 120
@@ -330,6 +332,29 @@ def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:
     (package / "three.py").write_text("import of.two\n")
     wanted = {"of": set(), "of.one": {"of.two"}, "of.two": {"of.one"}, "of.three": {"of.two"}}
     assert imports_of(package) == wanted
+
+
+def test_options_that_the_documentation_names_exist() -> None:
+    """In prose as well as in blocks, after a verb; options behind ` -- ` are another program's."""
+    from lasthop import cli
+
+    def verbs(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
+        for word, one in getattr(command, "commands", {}).items():
+            yield f"{name}{word}", {option for of in one.params for option in (*of.opts, *of.secondary_opts)}
+            yield from verbs(one, f"{name}{word} ")
+
+    known = dict(verbs(typer.main.get_command(cli.app)))
+    assert "--capture-at" in known["run"]
+    used = re.compile(r"\blasthop ((?:study |history )?[a-z][a-z-]*)((?:[^`\n|]|\\\n)*)")
+    unknown = [
+        f"{name}: lasthop {match[1]} {option}"
+        for name, text in texts(".md")
+        for match in used.finditer(text)
+        if match[1] in known
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", match[2].partition(" -- ")[0])
+        if option not in known[match[1]] | {"--help"}
+    ]
+    assert_none(unknown)
 
 
 def test_options_that_commands_share_are_declared_once() -> None:
