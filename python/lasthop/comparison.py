@@ -146,14 +146,14 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What a law says of each of what is compared, from the scenario alone.
+    """The predictions of a model for everything compared, from the scenario alone.
 
     Attributes
     ----------
     law : str
         One of `lasthop.laws.LAWS`.
     said : dict
-        For each transport, or pair of transport and helper, the flows of which the law has something to say.
+        For each transport, or pair of transport and helper, the flows for which the model has a prediction.
     """
 
     law: str
@@ -183,7 +183,7 @@ class Promises:
         )
 
     def of_metric(self, transport: str, metric: Metric) -> float | None:
-        """Return what the law says of a metric; `None` unless it is of goodput."""
+        """Return the prediction for a metric; `None` unless it is of goodput."""
         from lasthop.laws import of_metric
 
         return of_metric(self.said.get(transport, {}), metric)
@@ -202,7 +202,7 @@ class Comparison(OverTime):
     axes : Axes or None
         The senders and helpers, if helpers are compared.
     promises : Promises or None
-        What a law says, if one was asked for.
+        The predictions of a model, if one was requested.
 
     Examples
     --------

@@ -208,7 +208,7 @@ def _title(comparison: Comparison) -> str:
 def comparison_title(
     comparison: Comparison, law_is: str = "dotted", *, bars_are_of_means: bool = True
 ) -> str:
-    """Say of how many seeds a figure of a comparison is, and how a law looks in it."""
+    """Say how many seeds a figure of a comparison has, and how a model is drawn in it."""
     seeds = len(comparison.seeds)
     interval = " with 95 % interval" if bars_are_of_means else ""
     if comparison.same:

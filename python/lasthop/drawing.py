@@ -52,7 +52,7 @@ MATPLOTLIB_DASHES: tuple[Any, ...] = (
 PLOTLY_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
-#: Of what a law says.
+#: Of the predictions of a model.
 INK = "#222222"
 
 

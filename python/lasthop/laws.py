@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lasthop.results import Run
     from lasthop.scenario import Scenario
 
-#: Constant of the square-root law for random losses and an ACK for every packet (Mathis et al. 1997).
+#: Constant of the square-root formula for random losses and an ACK for every packet (Mathis et al. 1997).
 MATHIS_C0 = math.sqrt(1.5)
 #: Least timeouts of the profiles, in s.
 LEAST_TIMEOUTS_S = {"rfc": 1.0, "ns2": 0.2, "linux": 0.2}
@@ -53,7 +53,7 @@ class Law:
 
 
 def mathis(packet_bytes: float, rtt_s: float, loss: float, *, acked_at_once: int = 1) -> float:
-    """Return the square-root law in bytes per second: ``C0 s / (RTT sqrt(p))``.
+    """Return the rate of the square-root formula in bytes per second: ``C0 s / (RTT sqrt(p))``.
 
     No timeouts: it promises too much above a loss of about 2 %. With no loss it is infinite; then the window
     or the link is the limit.
@@ -79,7 +79,7 @@ def mathis(packet_bytes: float, rtt_s: float, loss: float, *, acked_at_once: int
 
 
 def mathis_loss(packet_bytes: float, rtt_s: float, rate_bytes_s: float) -> float:
-    """Return the loss at which the square-root law gives a rate.
+    """Return the loss at which the square-root formula gives a rate.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def mathis_loss(packet_bytes: float, rtt_s: float, rate_bytes_s: float) -> float
 
 
 def mathis_rtt(packet_bytes: float, loss: float, rate_bytes_s: float) -> float:
-    """Return the round trip time in s at which the square-root law gives a rate.
+    """Return the round trip time in s at which the square-root formula gives a rate.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def coded_loss(loss: float, k: int, n: int) -> float:
 
 
 def transmissions(loss: float, retries: float = math.inf) -> float:
-    """Return how often a frame is sent on the mean, if a hop repeats it until it is through or gives up.
+    """Return the mean number of transmissions of a frame on a hop that retransmits until delivery or give-up.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def hybrid_loss(loss: float, pieces: int, parity: int, attempts: int) -> float:
 
 
 def hybrid_load(loss: float, pieces: int, parity: int, attempts: int) -> float:
-    """Return how many times its own length a frame takes on the mean, given up ones included.
+    """Return the mean transmitted length of a frame relative to its own, including frames given up.
 
     Examples
     --------
@@ -316,8 +316,8 @@ def hybrid_load(loss: float, pieces: int, parity: int, attempts: int) -> float:
 def is_underused(sending_bytes_s: float, loss: float, hop_bytes_s: float, hop_loss: float) -> bool:
     """Say whether a flow leaves capacity of the wireless hop unused: ``T (1 - p) < B (1 - pW)``.
 
-    The sending rate is held against the loss of the whole path, the hop against its own. The round trip is
-    taken as given, although local repair lengthens it.
+    The sending rate is reduced by the loss of the whole path, the capacity of the hop by its own. The round
+    trip is taken as given, although local repair lengthens it.
 
     Examples
     --------
@@ -393,7 +393,7 @@ def jain(values: Iterable[float]) -> float:
 
 
 def find(name: str) -> Law:
-    """Return a law by name.
+    """Return a model by name.
 
     Raises
     ------
@@ -406,7 +406,7 @@ def find(name: str) -> Law:
 
 
 def of_run(run: Run, name: str) -> dict[str, float]:
-    """Return what a law says of each flow's throughput in bit/s, by the loss and round trip that it measured.
+    """Return a model's throughput in bit/s for each flow, from its measured loss and round trip.
 
     Of the losses those count that the sender had to repair itself. Packets are of the mean size that arrived,
     the first timeout is the 99th percentile of the round trips but at least the scenario's least one, and of
@@ -442,21 +442,21 @@ def of_run(run: Run, name: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a law says of a flow, before anything is simulated.
+    """The prediction of a model for a flow, without a simulation.
 
     Attributes
     ----------
     goodput_bit_s, throughput_bit_s : float
-        Rate at which data reach the application, and at which packets of them reach the receiver.
+        Rate of data to the application, and of their packets to the receiver.
     loss : float
-        Share of packets that is lost for good and that the sender has to repair.
+        Residual share of lost packets, which the sender has to repair.
     rtt_s : float
-        Round trip with empty queues, the time of repairs on the way included.
+        Round trip with empty queues, including the time of repairs on the path.
     delay_s : float
-        Of a packet from end to end, alike: equation 7 of paper 000 without encoding and playback. Of a split
-        connection the sum of both halves.
+        The same for a packet from end to end: equation 7 of paper 000 without encoding and playback. Of a
+        split connection the sum of both halves.
     limit : str
-        What bounds it: ``sender``, ``window``, or ``link``, which is shared evenly.
+        The limiting factor: ``sender``, ``window``, or ``link``, which is shared evenly.
     """
 
     goodput_bit_s: float
@@ -468,16 +468,16 @@ class Promise:
 
 
 def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) -> dict[str, Promise]:
-    """Return what a law says of each TCP flow from the scenario alone, helpers on its way included.
+    """Return the prediction of a model for each TCP flow from the scenario alone, helpers included.
 
-    A link that retransmits leaves ``p^N`` of its loss, a block code what `coded_loss` says and ``k / n`` of
-    the rate, Snoop and WTCP what remains after their repetitions; a split makes two connections, of which the
-    slower one counts. What repeats on the way makes the round trip longer by the mean of its repetitions. A
-    link carries ``1 - p`` of its rate, shared evenly by the flows over it.
+    A link that retransmits has the residual loss ``p^N``, a block code that of `coded_loss` and ``k / n`` of
+    the rate, Snoop and WTCP the loss after their retransmissions; a split makes two connections, of which the
+    slower one counts. Local retransmissions increase the round trip by their mean number. A link carries
+    ``1 - p`` of its rate, shared evenly by the flows over it.
 
-    The limits are those of the law, and: repairs are perfect, no ACK is lost, queues are empty, losses are
-    independent, every flow sends all the time on its first path. Flows over radio cells, outages, changing
-    rates, or losses that come at given times have no promise, nor has adaptive FEC.
+    The limits are those of the model, and: repairs are perfect, no ACK is lost, queues are empty, losses are
+    independent, every flow sends all the time on its first path. There is no prediction for flows over radio
+    cells, outages, changing rates, losses at given times, or adaptive FEC.
 
     Parameters
     ----------
@@ -521,7 +521,7 @@ def of_scenario(scenario: Scenario | str | Path | Mapping[str, Any], name: str) 
 
 
 def of_metric(said: Mapping[str, Promise], metric: Metric) -> float | None:
-    """Return what a law says of a metric of a run, in the unit of tables, or `None`.
+    """Return the prediction of a model for a metric of a run, in the unit of tables, or `None`.
 
     It speaks of goodput, and of the mean round trip and one-way delay of the path with empty queues.
     """
@@ -548,7 +548,7 @@ def _first_half(ways: list[dict[str, Any]], place: int) -> int:
 
 
 def _promise(way: dict[str, Any], law: Law, over: Counter[str]) -> Promise | None:
-    """Return what a law says of one connection, a half of a split one included."""
+    """Return the prediction of a model for one connection, also for a half of a split one."""
     hops, packet_bits = way["hops"], 8 * way["packet_bytes"]
     payload = way["payload_bytes"] / way["packet_bytes"]
     there = [hop["delay_s"] + packet_bits / hop["rate_bit_s"] for hop in hops]

@@ -165,7 +165,7 @@ def plot_comparison(
 
 
 def run_panels(run: Run, law: str | None = None) -> list[Panel]:
-    """Work out what the panels show, with what a law says of throughput and RTT; helpers have their own."""
+    """Compute the panels, with a model's throughput and RTT; helpers have panels of their own."""
     flows, links = run.series, run.link_series
     picked = pick_flows(run.flows)
     limits = marks_of(run.scenario, run.seed).limits

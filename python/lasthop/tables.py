@@ -213,7 +213,7 @@ def _groups_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
 
 
 def _promises(comparison: Comparison) -> list[RenderableType]:
-    """Return what a law says of each, beside what was measured."""
+    """Return the predictions of a model beside the measured values."""
     from lasthop import laws
     from lasthop.records import metric_value
 

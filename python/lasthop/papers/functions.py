@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def full_rtt(packet_bytes: float, loss: float, capacity_mbit_s: float) -> float:
-    """Round trip time in ms at which the square-root law equals a capacity.
+    """Round trip time in ms at which the square-root formula equals a capacity.
 
     Examples
     --------

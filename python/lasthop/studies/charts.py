@@ -273,7 +273,7 @@ def make_chart(
     look : Look, optional
         Labels, order and scales.
     law : polars.DataFrame, optional
-        What a law says of the metric, one row per point: the same axes, and the metric.
+        Predictions of a model for the metric, one row per point: the same axes, and the metric.
 
     Raises
     ------
@@ -418,7 +418,7 @@ def over_time(
 
 
 def _law_rows(law: pl.DataFrame, axes: Sequence[str], metric: str) -> Iterable[dict[str, Any]]:
-    """Return what a law says as `_line` reads it: means over axes that are not looked at, no intervals."""
+    """Return predictions as `_line` reads them: means over axes that are not shown, no intervals."""
     from lasthop.extras import pl
 
     means = law.group_by(axes, maintain_order=True).agg(pl.col(metric).mean().alias("mean"))

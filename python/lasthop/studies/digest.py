@@ -158,7 +158,7 @@ class Digest:
         return self.table[metric.name].null_count() < self.table.height
 
     def chart(self, metric: Metric, law: str | None = None) -> Chart:
-        """Return the figure of one metric, with what a law says of it, if that is anything."""
+        """Return the figure of one metric, with the prediction of a model if there is one."""
         title = metric.label if not self.chosen else f"{metric.label} ({self.chosen_text})"
         table, x, look = self._along_x(scaled(self.table, [metric]), replace(self.look, title=title))
         said = None if law is None else self._said(metric, law)
@@ -169,7 +169,7 @@ class Digest:
         return replace(chart, note=f"{chart.note}; dotted: {laws.find(law).label}")
 
     def _said(self, metric: Metric, law: str) -> pl.DataFrame | None:
-        """Return what a law says of a metric at every point looked at; `None` if it says nothing of any."""
+        """Return the predictions for a metric at the selected points; `None` if there are none."""
         from lasthop.extras import pl
 
         names = [axis.name for axis in self.study.axes]

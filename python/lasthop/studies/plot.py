@@ -45,7 +45,7 @@ PAGE_CONFIG = {
 }
 #: Share of the gap between two names along x that the lines take side by side.
 SPREAD = 0.55
-#: Half the length of the stroke that says what a law says, where x is no number.
+#: Half the length of the stroke of a prediction, where x is no number.
 LAW_REACH = 0.06
 #: Share of the axis by which lines over numbers are moved to either side, so that their bars stand apart.
 HAIR = 0.007
@@ -266,7 +266,7 @@ def save_page(chart: Chart, path: Path) -> None:
 
 
 def _all_traces(chart: Chart) -> Iterator[tuple[int, Any]]:
-    """Every line and law with the number of its panel; the legend names each line once."""
+    """Every line and model with the number of its panel; the legend names each line once."""
     shown: set[str] = set()
     for place, panel in enumerate(chart.panels):
         for line in panel.lines:
@@ -361,7 +361,7 @@ def _draw_lines(axes: Axes, chart: Chart, lines: Sequence[Line]) -> None:
 
 
 def _draw_laws(axes: Axes, chart: Chart, laws: Sequence[Line]) -> None:
-    """Draw what a law says: dotted, or where x is no number a short stroke beside the point."""
+    """Draw the predictions of a model: dotted, or where x is no number a short stroke beside the point."""
     for line in laws:
         if chart.categories:
             places, mean = _places(chart, line), _gaps(line.mean)

@@ -110,7 +110,7 @@ def write_figures(
     seed : int, optional
         The only seed of the series; the mean over all if not given.
     law : str, optional
-        One of `lasthop.laws.LAWS`, laid over the figures of goodput.
+        One of `lasthop.laws.LAWS`, drawn over the figures of goodput.
 
     Raises
     ------
