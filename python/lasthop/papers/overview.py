@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 PAGE = "README.md"
 INTRODUCTION = """\
-Every checkable statement of each paper, judged by one rule on one simulator; the rule is that of
-`docs/reference/claims.md`. A *reading* of a paper is a set of choices that hold together: what it states, and
-one value for each thing that it leaves open. Each reading is judged as a whole. A reading that the paper or
-our report contradicts does not vote; the reports give the reason. A claim that no run decides is arithmetic,
-true by construction, or has a tolerance that no effect at all would meet as well. Further down, a verdict is
-that of the main setting, and *conditional* where a claim holds at one voting setting and fails at another.\
+Every checkable statement of each paper, judged by one rule (`docs/reference/claims.md`) on one simulator. A
+*reading* of a paper is a consistent set of choices: what it states, and one value for each setting that it
+leaves open. Each reading is judged as a whole. A reading that contradicts the paper or our report is not
+counted; the reports give the reason. A claim that no run decides is arithmetic, true by construction, or has
+a tolerance that zero effect would also meet. Further down, a verdict is that of the main setting, and
+*conditional* if a claim holds at one counted setting and fails at another.\
 """
 HEADS = (
     "paper",
     "best joint reading",
     "claims that hold",
     "headline claims",
-    "to the letter: claims, headline",
+    "read literally: claims, headline",
     "hold at every reading",
-    "fail at every one",
-    "turn on the reading",
-    "readings that vote, of those tried",
-    "decided by no run",
-    "verdicts that 99 % would change",
+    "fail at every reading",
+    "depend on the reading",
+    "readings counted, of those tried",
+    "not decided by a run",
+    "verdicts that 99 % intervals would change",
 )
 #: What is said of several papers together: in the folder of the papers.
 TOGETHER, LESSONS = "together.toml", "lessons.md"
