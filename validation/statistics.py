@@ -320,14 +320,14 @@ handoffs. {runs} runs of 60 s a side, every sender in the `ns2` profile.
 
 Each entry is lasthop's mean / ns-2's mean. **Bold**: zero is outside the 95 % interval of the
 difference (Welch), and the means are more than 2 % apart. Without any real difference up to one
-comparison in twenty would be outside.
+comparison in twenty would be outside by chance.
 
 All delays of this dumbbell are equal, so packets of several flows reach the bottleneck in the same
-instant, and who meets the full buffer depends on how a simulator orders such events: ns-2 by the last
-bits of floating-point sums, lasthop by lot (decision 0013). Therefore every cell also runs in a
+instant, and the order of such events decides which flow meets the full buffer: in ns-2 the last bits of
+floating-point sums, in lasthop an unbiased hash (decision 0013). Therefore every cell also runs in a
 staggered grid, where the delays of the source links differ by multiples of 13.7 us and nothing else
-changes. What differs with equal delays is also run again, 20 times a side with fresh seeds. The list at
-the end says what came out.
+changes. Cells that differ with equal delays also run again, 20 times a side with fresh seeds. The list
+at the end has the results.
 
 - lasthop {version}, {rival}
 - Python {python}, {machine}
