@@ -18,18 +18,22 @@ import datetime as dt
 import json
 import math
 import os
+import random
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import polars as pl
 from scipy import stats
 
 from lasthop import _native
 from validation import engine, ns2
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "validation-wlan.md"
 
@@ -232,6 +236,44 @@ def theirs(cell: Cell, seed: int) -> Measured:
     goodput = int(found["bytes"]) / wire * payload * 8 / seconds / 1e6
     rates = [int(found[name.strip()]) / seconds for name in names[1:]]
     return Measured(goodput, *rates)
+
+
+def their_goodputs(cell: Cell, seed: int, times: Sequence[float]) -> list[float]:
+    """Mbit/s of payload of TCP between each two of these times, of one run of ns-2."""
+    told = [f"$ns at {time} told" for time in times]
+    sinks = " ".join(f"[$sink({number}) set bytes_]" for number in range(1, cell.stations + 1))
+    told.insert(0, f'proc told {{}} {{ global sink; puts "told {sinks}" }}')
+    plain = {"window": (31, 1023), "interval": 0.0015}
+    script = _script(cell, seed, "/dev/null", **plain, end=times[-1] + 1e-3)
+    script = script.replace("$ns run", "\n".join([*told, "$ns run"]))
+    rows = [line.split() for line in ns2.run(script)[0] if line.startswith("told ")]
+    totals = [sum(map(int, row[1:])) for row in rows]
+    return [
+        (late - early) / WIRE * PAYLOAD * 8 / (end - start) / 1e6
+        for (early, late), (start, end) in zip(pairwise(totals), pairwise(times), strict=True)
+    ]
+
+
+def slots_lost(start: float, end: float, count: int = 20_000) -> float:
+    """Share of countdowns of which ns-2 counts a slot too few, between two times of its clock.
+
+    Both ends of an exchange wait DIFS and then slots from its last acknowledgement on. If the end that
+    sent it is the first to transmit again, the other hears that exactly whole slots after its own wait
+    began: propagation takes as long for the acknowledgement as for the frame. ns-2 divides the time
+    between the two by the slot and cuts off. In floating point the quotient lies on either side of the
+    whole number, and the spacing of floating-point numbers at the time of its clock decides how often it
+    lies below.
+    """
+    draws = random.Random(1)
+    slot, difs, crossing, airtime = 20e-6, 10e-6 + 2 * 20e-6, 10 / 3e8, 304e-6
+    lost = 0
+    for _ in range(count):
+        sent = start + draws.random() * (end - start)
+        idle_here, idle_there = sent + airtime, (sent + crossing) + airtime
+        slots = draws.randrange(31)
+        heard = (idle_here + (slots * slot + difs)) + crossing
+        lost += int((heard - (idle_there + difs)) / slot) < slots
+    return lost / count
 
 
 def their_time(cell: Cell, seed: int, end: float) -> float:
