@@ -583,6 +583,10 @@ columns! {
         /// packets dropped because another packet took the last place in the queue at the same instant; a hash
         /// decides such ties
         tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
+        /// packets that arrived in the same instant in which another left the queue; departures go first, so that a
+        /// queue is a packet shorter then than if they went second. Counted at queues that are managed (RED, PIE, CoDel
+        /// and the like, `mark`) and whose link neither repeats nor is a radio channel
+        tied_arrivals: Option<u32> = About::new("packets", "arrivals that met a departure").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
         /// What the MACs at both ends of a radio link counted.
@@ -736,7 +740,10 @@ impl Summary {
             .map(|(name, (link, direction))| {
                 let counters = counters.remove(&direction).unwrap_or_default();
                 let radio = network.radio(direction).map(RadioSummary::new).map(Box::new);
-                LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
+                let tied_arrivals =
+                    network.tied_arrivals(direction).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+                let summary = LinkSummary::new(name, link, &Counters(counters), measured);
+                LinkSummary { tied_arrivals, radio, ..summary }
             })
             .collect();
         tell_shared_queues_once(&mut links, network, measured);
@@ -1108,6 +1115,7 @@ impl LinkSummary {
             bytes_sent: stats.bytes,
             drops: Causes(link.drops()),
             tied_drops: link.tied_drops(),
+            tied_arrivals: None,
             marks: link.marks(),
             radio: None,
             devices: DeviceSummary::of(counters),

@@ -381,3 +381,47 @@ fn the_ready_scenarios_are_the_same_by_the_clock() {
         recorded_both_ways(&plan_of(&text), 1, SUMMARY);
     }
 }
+
+/// Ten flows in step over access links as fast as the bottleneck.
+fn in_step(bottleneck: &str, top: &str) -> Scene {
+    Scene::lasting("10 s")
+        .with(top)
+        .dumbbell(
+            &format!("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n{bottleneck}"),
+            "rate = \"10 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"unlimited\"",
+        )
+        .flow("count = 10\nstart = \"0 s\"\ntransport = { preset = \"reno\", profile = \"ns2\", ecn = true }")
+}
+
+/// Packets that came to the bottleneck in the instant in which another left it, by the trace: a packet takes 0.8 us for
+/// each byte.
+fn met_departures(run: &Run) -> usize {
+    let here = || hops(run).iter().filter(|hop| hop.direction == 0);
+    let left: std::collections::BTreeSet<Time> =
+        here().filter_map(|hop| Some(hop.transmitted? + Span(800 * u64::from(hop.bytes)))).collect();
+    here().filter(|hop| left.contains(&hop.enqueued)).count()
+}
+
+/// Arrivals meet departures there, at queues that decide when a packet arrives and at those that decide when it
+/// leaves; what is counted is what the trace shows, and a processing time ends it.
+#[test]
+fn arrivals_that_meet_departures_are_counted_at_managed_queues() {
+    let marks = "queue = { kind = \"drop-tail\", limit = \"50 packets\" }\nmark = \"20 packets\"";
+    let queues = ["red", "pie", "codel", "fq-codel", "fq-pie", "dual-pi2", "cake"];
+    let queues = queues.map(|kind| format!("queue = {{ kind = \"{kind}\" }}"));
+    for queue in queues.iter().map(String::as_str).chain([marks]) {
+        let run = run_both_ways(in_step(queue, "").text(), 1);
+        let bottleneck = &run.summary.links[0];
+        assert_eq!(bottleneck.name, "bottleneck");
+        let tied = met_departures(&run);
+        assert_eq!(bottleneck.tied_arrivals.map(|count| count as usize), Some(tied), "{queue}");
+        let apart = run_both_ways(in_step(queue, "processing_time = \"1 ms\"").text(), 1);
+        let few = met_departures(&apart);
+        assert_eq!(apart.summary.links[0].tied_arrivals.map(|count| count as usize), Some(few), "{queue}");
+        assert!(tied > 4 * few, "{queue}: {tied} {few}");
+    }
+    for other in ["queue = { kind = \"drop-tail\", limit = \"50 packets\" }", "queue = \"codel\"\narq = {}"] {
+        let run = run_both_ways(in_step(other, "").text(), 1);
+        assert_eq!(run.summary.links[0].tied_arrivals, None, "{other}");
+    }
+}

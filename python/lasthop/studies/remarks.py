@@ -27,7 +27,17 @@ NAMED_MAX = 4
 #: Columns that remarks look at, and those that helpers declare for what they repeat.
 OF_TOTALS = ("goodput_bit_s", "throughput_bit_s")
 OF_FLOWS = ("name", "packets_sent", "bytes_delivered", "completion_s")
-OF_LINKS = ("name", "utilisation", "packets_sent", "tied_drops", "dropped_queue_overflow_packets")
+OF_LINKS = (
+    "name",
+    "utilisation",
+    "packets_sent",
+    "tied_drops",
+    "tied_arrivals",
+    "marks",
+    "avg_queue_found_packets",
+    "dropped_queue_overflow_packets",
+    "dropped_early_drop_packets",
+)
 REPEATED = ("repairs", "retransmissions")
 
 

@@ -20,6 +20,8 @@ pub(crate) struct Queued {
     /// The transmitter is free from here on, and what it transmits until then.
     free_at: Time,
     in_service: u16,
+    /// When the packet before that had left; none before the second.
+    left: Option<Time>,
     /// Whether an agent wants to know from the link what waits here.
     watched: bool,
     shed: Vec<Shed>,
@@ -33,6 +35,7 @@ impl Queued {
             waiting: Waiting::new(&plan.queue.discipline, name, seed),
             free_at: Time::ZERO,
             in_service: 0,
+            left: None,
             watched: false,
             shed: Vec::new(),
         }
@@ -103,11 +106,19 @@ impl Queued {
         self.waiting.found(in_service, self.free_at)
     }
 
+    /// When the last packet that has left by `now` did so.
+    #[inline]
+    fn last_left(&self, now: Time) -> Option<Time> {
+        // Before the first transmission the transmitter has been free for ever.
+        if self.free_at > now || self.in_service == 0 { self.left } else { Some(self.free_at) }
+    }
+
     fn transmit(&mut self, parcel: Parcel, cx: &mut Cx<'_>) {
         let (now, window, direction) = (cx.now, cx.window, self.direction);
         let bytes = u32::from(parcel.bytes);
         let link = cx.link(direction);
         let departs = link.occupy(parcel.since, now, bytes, &window);
+        self.left = self.last_left(now);
         self.free_at = departs;
         self.in_service = parcel.bytes;
         let at = link.arrival(departs);
@@ -191,6 +202,12 @@ impl Element for Queued {
         // A departure at this very instant frees its place first.
         if self.free_at <= cx.now {
             self.run(cx);
+        }
+        if self.last_left(cx.now) == Some(cx.now) {
+            let (now, window) = (cx.now, cx.window);
+            let gate = &mut cx.link(self.direction).gate;
+            gate.note_departure(now);
+            gate.count_tie(now, &window);
         }
         if admit(parcel, &self.found(cx.now), self.direction, cx)
             && join(&mut self.waiting, parcel, &mut self.shed, self.direction, cx)

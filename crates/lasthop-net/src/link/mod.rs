@@ -191,6 +191,12 @@ impl Link {
         self.losses.as_ref().map_or(0, |losses| losses.tied)
     }
 
+    /// Packets within the measurement window that arrived in the instant in which another left; `None` if the queue is
+    /// not managed.
+    pub fn tied_arrivals(&self) -> Option<u64> {
+        self.gate.tied_arrivals()
+    }
+
     /// Mean number of waiting packets that the packets found which arrived at the queue, those that it dropped
     /// included; `None` if none arrived.
     pub fn mean_found_waiting(&self) -> Option<f64> {
@@ -307,6 +313,13 @@ impl Link {
         true
     }
 
+    /// Forgets the packets that have left by `now`, and remembers an instant that an arrival may share.
+    fn expire(&mut self, now: Time) {
+        if self.ahead.expire(now) {
+            self.gate.note_departure(now);
+        }
+    }
+
     /// Puts a packet into the queue of a special link; service may start at `earliest` at the soonest. Returns the
     /// start of transmission and whether the packet is marked, or why the queue refused it.
     fn enqueue(
@@ -318,17 +331,22 @@ impl Link {
         let now = arrival.at;
         let idle = self.busy_until <= now;
         let mut found = Found { idle_since: self.busy_until, ..Found::default() };
+        // Until the first packet the link is free from the beginning of time on.
+        if self.busy_until == now && now > Time::ZERO {
+            self.gate.note_departure(now);
+        }
         if idle {
             // An outage may have emptied the queue.
             self.ahead.clear();
         } else {
-            self.ahead.expire(now);
+            self.expire(now);
             let waiting = self.ahead.len() as u64;
             let bytes = self.ahead.bytes() + u64::from(self.last_bytes);
             let in_service = self.ahead.first_bytes().unwrap_or(self.last_bytes);
             let waiting_bytes = bytes - u64::from(in_service);
             found = Found { packets: waiting + 1, bytes, waiting, waiting_bytes, ..found };
         }
+        self.gate.count_tie(now, window);
         let marked = match self.gate.judge(arrival, &found, window) {
             Verdict::Admit => false,
             Verdict::Mark => true,
@@ -462,7 +480,7 @@ impl Link {
         } else if self.busy_until <= now {
             (0, 0)
         } else {
-            self.ahead.expire(now);
+            self.expire(now);
             (self.ahead.len() as u64 + 1, self.ahead.bytes() + u64::from(self.last_bytes))
         };
         self.gate.has_room(bytes.into(), found)
@@ -659,6 +677,29 @@ mod tests {
             assert!(!marked(millis(100)), "{mark:?}: none is left");
             assert_eq!((link.marks(), link.drops()[Cause::QueueOverflow as usize]), (4, 2));
         }
+    }
+
+    /// Packets of 1 ms: what arrives in the instant in which another leaves is counted, also when two do, or when the
+    /// last one leaves; an agent that has looked at the queue in between changes nothing.
+    #[test]
+    fn arrivals_that_meet_a_departure_are_counted() {
+        let rule = RulePlan::Threshold(MarkThreshold::Packets(100));
+        let plan =
+            Direction { queue: QueuePlan { rule, ..QueuePlan::packets(50) }, ..direction(8_000_000, 0, 50) };
+        for looks in [false, true] {
+            let mut link = link(&plan);
+            let mut tied = |at: Time| {
+                assert!(!looks || link.has_room(at, 1000, false));
+                link.transit(at, 1000, false, &MINUTE);
+                link.tied_arrivals()
+            };
+            let times = [0, 0, 1_000_000, 1_000_000, 1_500_000, 2_000_000, 6_000_000, 6_999_999, 8_000_000];
+            let found: Vec<Option<u64>> = times.into_iter().map(|at| tied(Time(at))).collect();
+            assert_eq!(found, [0, 0, 1, 2, 2, 3, 4, 4, 5].map(Some), "looks {looks}");
+        }
+        let mut plain = link(&direction(8_000_000, 0, 50));
+        plain.transit(Time::ZERO, 1000, false, &MINUTE);
+        assert_eq!(plain.tied_arrivals(), None, "nothing but the limit and the order");
     }
 
     /// NV-8.7 by Little's law: no packet waits for 1 s, four for 3 s, two for 2 s.

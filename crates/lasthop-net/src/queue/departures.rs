@@ -22,15 +22,19 @@ pub(crate) struct Departures {
 }
 
 impl Departures {
-    /// Forgets those that have left by `now`. A departure at the very instant of an arrival frees its place first.
+    /// Forgets those that have left by `now`, and says whether one leaves at `now`. A departure at the very instant of
+    /// an arrival frees its place first.
     #[inline]
-    pub(crate) fn expire(&mut self, now: Time) {
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
+        let mut last = None;
         while let Some(&Occupant { departs, bytes }) = self.occupants.front()
             && departs <= now
         {
             self.occupants.pop_front();
             self.bytes -= u64::from(bytes);
+            last = Some(departs);
         }
+        last == Some(now)
     }
 
     /// Forgets all.

@@ -478,6 +478,10 @@ struct More {
     disciplined: bool,
     /// Packets marked within the measurement window.
     marks: u64,
+    /// Packets within the measurement window that arrived in the instant of a departure.
+    tied: u64,
+    /// The last instant known in which one left.
+    left: Option<Time>,
     /// Packets and bytes in a queue that a device holds, the one in service included, and the bytes without it, as it
     /// last said.
     held: (u64, u64, u64),
@@ -486,7 +490,7 @@ struct More {
 impl More {
     /// Nothing decides at arrival beside `byte_limit` and `rule`.
     fn new(byte_limit: u64, rule: AnyRule, disciplined: bool) -> More {
-        More { byte_limit, rule, disciplined, marks: 0, held: (0, 0, 0) }
+        More { byte_limit, rule, disciplined, marks: 0, tied: 0, left: None, held: (0, 0, 0) }
     }
 }
 
@@ -518,6 +522,29 @@ impl Gate {
     /// Packets marked within the measurement window.
     pub(crate) fn marks(&self) -> u64 {
         self.more.as_ref().map_or(0, |more| more.marks)
+    }
+
+    /// Packets within the measurement window that arrived in the instant in which another left; `None` if the queue is
+    /// not managed, so that nothing but its limit and its order could depend on which of the two goes first.
+    pub(crate) fn tied_arrivals(&self) -> Option<u64> {
+        let more = self.more.as_ref()?;
+        (more.disciplined || !matches!(more.rule, AnyRule::None)).then_some(more.tied)
+    }
+
+    /// Remembers that a packet leaves at `now`.
+    #[inline]
+    pub(crate) fn note_departure(&mut self, now: Time) {
+        if let Some(more) = &mut self.more {
+            more.left = Some(now);
+        }
+    }
+
+    /// Counts a packet that arrives at `now`, if another leaves in this instant.
+    #[inline]
+    pub(crate) fn count_tie(&mut self, now: Time, window: &Window) {
+        if let Some(more) = &mut self.more {
+            more.tied += u64::from(more.left == Some(now) && window.contains(now));
+        }
     }
 
     /// Judges an arriving packet and counts what it found. Calls come in the order of arrival.

@@ -60,6 +60,9 @@ pub(crate) fn recorded_both_ways(plan: &Plan, seed: u64, recording: Recording) -
     assert_eq!(network.ledger, by_clock.ledger);
     assert_eq!(network.measured, by_clock.measured);
     assert_eq!(network.packet_hops, by_clock.packet_hops);
+    for (one, other) in eager.summary.links.iter().zip(&clocked.summary.links) {
+        assert_eq!(one.tied_arrivals, other.tied_arrivals, "{}", one.name);
+    }
     eager
 }
 
