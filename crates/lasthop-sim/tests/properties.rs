@@ -189,15 +189,18 @@ fn middleboxes() -> impl Strategy<Value = String> {
     let snoop = (
         (one_of(&["std", "paper"]), 1u32..80, 0u32..6, 1u32..4),
         (any::<bool>(), any::<bool>(), one_of(&["off", "eln", "nack"]), one_of(&["move", "fresh", "ignore"])),
+        0u32..4,
     )
-        .prop_map(|((profile, cache, persist, threshold), (ahead, sack, upward, handoff))| {
+        .prop_map(|((profile, cache, persist, threshold), (ahead, sack, upward, handoff), delay)| {
             format!(
                 "{{ kind = \"snoop\", profile = \"{profile}\", cache = {cache}, persist = {persist}, \
                  threshold = {threshold}, ahead = {ahead}, sack = {sack}, upward = \"{upward}\", \
-                 handoff = \"{handoff}\" }}"
+                 handoff = \"{handoff}\", link_layer_delay = \"{delay} ms\" }}"
             )
         });
-    let ns2 = Just("{ kind = \"snoop\", profile = \"ns2\" }".to_owned());
+    let ns2 = (0u32..4).prop_map(|delay| {
+        format!("{{ kind = \"snoop\", profile = \"ns2\", link_layer_delay = \"{delay} ms\" }}")
+    });
     let wtcp = (1u32..200, 1u32..20)
         .prop_map(|(buffer, tick)| format!("{{ kind = \"wtcp\", buffer = {buffer}, tick = \"{tick} ms\" }}"));
     let zhuge = (1u32..90, 1u32..200).prop_map(|(window, limit)| {
@@ -1041,6 +1044,16 @@ fn has_middleboxes(plan: &Plan, node: usize) -> bool {
     ends.into_iter().any(|(from, direction)| from == node && !direction.middleboxes.is_empty())
 }
 
+/// What a packet that has crossed a link still takes through the link layers of agents at its far end.
+fn behind_link(plan: &Plan, record: &HopRecord) -> Span {
+    let link = &plan.links[record.direction as usize / 2];
+    let back = if record.direction & 1 == 0 { &link.reverse } else { &link.forward };
+    back.middleboxes.iter().fold(Span::ZERO, |sum, middlebox| match middlebox {
+        Middlebox::Snoop(agent) => sum + agent.link_layer_delay,
+        _ => sum,
+    })
+}
+
 /// The trace against the model: every ACK says what has arrived, and what was counted as delivered is the
 /// stream, once.
 fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
@@ -1096,7 +1109,8 @@ fn check_flow(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
         reached.retain(|&next| next >= ack);
     }
     for record in arrivals {
-        model.take(record, record.arrived >= Some(from) && record.arrived < Some(end));
+        let at = record.arrived.map(|at| at + behind_link(plan, record));
+        model.take(record, at >= Some(from) && at < Some(end));
     }
     let delivered = run.world.network.flows[flow].bytes_delivered;
     assert_eq!(delivered, model.delivered, "{name}: bytes that the application got");

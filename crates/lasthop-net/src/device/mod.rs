@@ -371,6 +371,11 @@ impl Device {
         )
     }
 
+    /// Whether what it hands on reaches the link behind it later than at once.
+    pub(crate) fn delays(&self) -> bool {
+        matches!(self, Device::Snoop(snoop) if snoop.delays())
+    }
+
     /// The queue of a head that has one of its own.
     pub(crate) fn queue(&mut self) -> Option<&mut queued::Queued> {
         match self {

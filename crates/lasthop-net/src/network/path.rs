@@ -442,22 +442,24 @@ impl Network {
         waits: impl Fn(Hop) -> bool,
     ) {
         let mut first_places = self.ways[flow..].iter().map(|ways| ways.forward).peekable();
-        // The direction before which the middlebox at the last place stands.
-        let mut guarded = NOWHERE;
+        // The direction before which the middlebox at the last place stands, and whether packets take time to it.
+        let (mut guarded, mut later_there) = (NOWHERE, false);
         for (hop, index) in self.hops[first as usize..].iter_mut().zip(first..) {
             let begins = first_places.next_if_eq(&index).is_some();
-            let behind = guarded;
-            guarded = NOWHERE;
+            let (behind, on_the_way) = (guarded, later_there);
+            (guarded, later_there) = (NOWHERE, false);
             if let Place::Port(port) = hop.place() {
                 let (device, port) = self.ports[port as usize];
                 if port == OUTBOUND {
-                    guarded = self.devices[device as usize].direction;
+                    let slot = &self.devices[device as usize];
+                    (guarded, later_there) = (slot.direction, slot.device.delays());
                 }
             }
             // All that enters the link comes through its middlebox, in order; one that looks at the queue of the link
-            // finds there what it has handed on at the same instant.
+            // finds there what it has handed on at the same instant, and nothing that is still on its way there.
             let follows = matches!(hop.place(), Place::Link(direction) if direction == behind);
-            if !follows && waits(*hop) && (later || !begins) {
+            let must_wait = if follows { on_the_way } else { waits(*hop) };
+            if must_wait && (later || !begins) {
                 hop.flow |= Hop::WAITS;
             }
         }

@@ -39,8 +39,13 @@
 //! - the timer never doubles, stops when the first packet kept is not the one asked for, and repetitions go to the end
 //!   of the queue (10).
 //!
+//! `link_layer_delay` is ns-2's `delay_` of the link layer in which the agent sits: data, repetitions and ACKs that
+//! pass take it, and the agent sees the queue as it is before them. Its own default there is 0 too (`LL/LLSnoop set
+//! delay_ 0ms`), and `newLan` gives the link layer of every station the delay of the LAN.
+//!
 //! Not copied: the cache that stops working when it makes room (1), which `when_full = "forward"` avoids as ns-2's own
-//! default does; ACKs with data (8), since data of both directions are two flows here; the crash on the link layer of
+//! default does; one clock for all connections, and repetitions for one when data of another pass (`integrate_`, off by
+//! default); ACKs with data (8), since data of both directions are two flows here; the crash on the link layer of
 //! mobile nodes (11); refusing to repeat when the queue is long (12), gone since ns-2.1b8.
 //!
 //! *Differs from its paper:* the timer waits until a packet has left the queue of the link, rests while the link is
@@ -173,6 +178,9 @@ pub struct Snoop {
     pub upward: Upward,
     /// What happens at a handoff.
     pub handoff: AtHandoff,
+    /// What a packet takes between the agent and the queue of its link, and an ACK that goes on between the agent and
+    /// the network behind it.
+    pub link_layer_delay: Span,
 }
 
 impl Snoop {
@@ -293,6 +301,14 @@ struct Sending<'a, 'b> {
     cx: &'a mut Cx<'b>,
     counts: &'a mut Counts,
     ahead: bool,
+    /// How much later they reach the queue.
+    delay: Span,
+}
+
+impl<'a, 'b> Sending<'a, 'b> {
+    fn new(plan: &Snoop, cx: &'a mut Cx<'b>, counts: &'a mut Counts) -> Sending<'a, 'b> {
+        Sending { cx, counts, ahead: plan.ahead, delay: plan.link_layer_delay }
+    }
 }
 
 impl Tape for Sending<'_, '_> {
@@ -302,7 +318,7 @@ impl Tape for Sending<'_, '_> {
         if self.ahead {
             packet.note = packet.note.ahead();
         }
-        let (extra, at) = (entry.extra.clone(), self.cx.now);
+        let (extra, at) = (entry.extra.clone(), self.cx.now + self.delay);
         self.cx.effects.push(Effect::Emit { packet, extra, hop: entry.hop + 1, at });
     }
 }
@@ -449,10 +465,13 @@ impl Snooping {
             now,
         };
         if queue != NOWHERE {
-            let link = cx.link(queue);
+            let (link, on_the_way) = (cx.link(queue), self.plan.link_layer_delay);
             arrived.has_room = link.has_room(now, bytes, holds);
-            arrived.wait = link.wait(now, bytes, holds);
-            let begins = now + link.wait(now, 0, holds);
+            // What waits now goes on leaving while it is on its way to the queue.
+            let behind = link.wait(now, 0, holds);
+            let later = Span(on_the_way.0.saturating_sub(behind.0));
+            arrived.wait = link.wait(now, bytes, holds) + later;
+            let begins = now + behind + later;
             arrived.turn = self.plan.begin(begins);
             if link.is_even() {
                 arrived.begins = begins;
@@ -495,7 +514,7 @@ impl Snooping {
         if verdict == Verdict::Answer {
             if let Role::Down(agent) = &self.connections[place as usize].role {
                 let answer = Packet { stamp: now, ..*agent.last_ack() };
-                cx.send_back(parcel, answer, None);
+                self.send_back(parcel, answer, None, cx);
             }
             self.counts.answered += counts;
             cx.drop(parcel, Cause::Withheld);
@@ -514,7 +533,7 @@ impl Snooping {
         let Some(place) = self.find(parcel.flow) else { return true };
         let sack = cx.extras.get(packet.extra).map_or_else(SackBlocks::default, |extra| extra.sack);
         let now = cx.now;
-        let mut sending = Sending { cx, counts: &mut self.counts, ahead: self.plan.ahead };
+        let mut sending = Sending::new(&self.plan, cx, &mut self.counts);
         let (mut over, mut hides) = (false, false);
         let (before, verdict, after) = match &mut self.connections[place as usize].role {
             Role::Down(agent) => {
@@ -565,8 +584,19 @@ impl Snooping {
         {
             let (nack, extra) = nack(packet, reverse, hole, cx.now);
             self.counts.nacks += u64::from(cx.window.contains(cx.now));
-            cx.send_back(parcel, nack, Some(Box::new(extra)));
+            self.send_back(parcel, nack, Some(Box::new(extra)), cx);
         }
+    }
+
+    /// Sends a packet of its own against the stream, as [`Cx::send_back`] does, through the link layer.
+    fn send_back(&self, parcel: Parcel, packet: Packet, extra: Option<Box<Extra>>, cx: &mut Cx<'_>) {
+        let at = cx.now + self.plan.link_layer_delay;
+        cx.effects.push(Effect::Return { parcel, packet, extra, at });
+    }
+
+    /// Whether what it hands on reaches the queue of its link later.
+    pub(crate) fn delays(&self) -> bool {
+        self.plan.link_layer_delay > Span::ZERO
     }
 
     /// An ACK on its way to the wireless host.
@@ -594,7 +624,7 @@ impl Snooping {
                 if self.plan.handoff == AtHandoff::Move {
                     self.counts.moved += u64::from(before > 0 && cx.window.contains(cx.now));
                     let now = cx.now;
-                    let mut sending = Sending { cx, counts: &mut self.counts, ahead: self.plan.ahead };
+                    let mut sending = Sending::new(&self.plan, cx, &mut self.counts);
                     agent.arrive(&self.plan, None, now, &mut sending);
                 } else {
                     agent.forget();
@@ -650,7 +680,7 @@ impl Snooping {
         self.note_kept(before, agent.cache.len());
         self.counts.moved += u64::from(cx.window.contains(cx.now));
         let now = cx.now;
-        let mut sending = Sending { cx, counts: &mut self.counts, ahead: self.plan.ahead };
+        let mut sending = Sending::new(&self.plan, cx, &mut self.counts);
         let mut agent = agent;
         agent.arrive(&self.plan, Some(hop), now, &mut sending);
         self.connections[place as usize].role = Role::Down(agent);
@@ -720,7 +750,8 @@ impl Element for Snooping {
             _ => true,
         };
         if goes_on {
-            cx.forward(parcel);
+            let at = cx.now + self.plan.link_layer_delay;
+            cx.effects.push(Effect::Forward { parcel, at, crossing: None });
         }
         self.ask_for_call(cx);
     }
@@ -744,7 +775,7 @@ impl Element for Snooping {
             {
                 agent.rest_until(back);
             }
-            let mut sending = Sending { cx, counts: &mut self.counts, ahead: self.plan.ahead };
+            let mut sending = Sending::new(&self.plan, cx, &mut self.counts);
             match &mut connection.role {
                 Role::Down(agent) if agent.due.is_some_and(|due| due <= now) => {
                     agent.expire(&self.plan, now, &mut sending);

@@ -29,6 +29,7 @@ fn std_agent() -> Snoop {
         answer: true,
         upward: Upward::Eln,
         handoff: AtHandoff::Move,
+        link_layer_delay: Span::ZERO,
     }
 }
 
@@ -565,5 +566,29 @@ fn random_sequences_do_no_harm() {
         }
         kit.bench.run_until(now + Span::from_secs(1_000_000));
         kit.bench.take_effects();
+    }
+}
+
+/// Behind a link layer of 2 ms everything that goes on does so 2 ms later, on both sides, and what the agent keeps is
+/// what the queue had room for when it came by.
+#[test]
+fn a_link_layer_delays_what_goes_on() {
+    for agent in [std_agent(), ns2_agent()] {
+        let mut kit = Kit::new(Snoop {
+            link_layer_delay: Span::from_millis(2),
+            min_timeout: Span::from_secs(9),
+            ..agent
+        });
+        assert_eq!(kit.data(10, 1), [(12, Out::Data(1))]);
+        for n in 1..4 {
+            assert_eq!(kit.data(10 + n, 1 + 1000 * n), [(12 + n, Out::Data(1 + 1000 * n))]);
+        }
+        assert_eq!(kit.ack(30, 1001), [(32, Out::Ack(1001))]);
+        // ns-2 lets the first duplicate pass.
+        let found: Vec<_> = (31..33).flat_map(|at| kit.ack(at, 1001)).collect();
+        assert!(
+            found.contains(&(33, Out::Again(1001))) || found.contains(&(34, Out::Again(1001))),
+            "{found:?}"
+        );
     }
 }

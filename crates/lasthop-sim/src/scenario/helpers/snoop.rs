@@ -122,6 +122,14 @@ const SNOOP_KEYS: &[Key] = &[
          outage: the cache moves with it and unacknowledged packets are sent once, the cache is cleared, or nothing \
          happens. Default: \"move\"; ns2: \"ignore\".",
     ),
+    Key::new(
+        "link_layer_delay",
+        Kind::Duration { min: Span::ZERO, max: LONGEST },
+        "What the link layer below the agent takes: data that it has seen, and its repetitions, reach the queue of the \
+         link that much later, when it may be full; so do ACKs that it lets pass reach the network. Packets that a \
+         queue refuses so late are in the cache, and the agent hides their loss.",
+    )
+    .default("\"0 s\""),
 ];
 
 /// What `reader`, an entry of either list, says of an agent.
@@ -182,6 +190,7 @@ pub(in super::super) fn read(reader: &Reader<'_>) -> Result<Snoop> {
             None if ns2 => AtHandoff::Ignore,
             _ => AtHandoff::Move,
         },
+        link_layer_delay: reader.span("link_layer_delay")?,
     })
 }
 
