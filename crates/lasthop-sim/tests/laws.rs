@@ -311,3 +311,73 @@ fn vegas_holds_one_to_three_packets() {
 fn the_sawtooth_leaves_the_buffer_half_full() {
     assert_between(alone("sack").avg_queue_packets.unwrap(), 14.0, 19.0, "queue");
 }
+
+/// A flow over a last hop of 10 Mbit/s that is down at these times, with room for `packets`; 40 ms, and the path holds
+/// 33. What it carries between 20 and 120 s, as a share of what the link could while it is up, and its timeouts.
+fn while_up(transport: &str, packets: u32, (every, down): (u32, u32), keys: &str) -> (f64, u64) {
+    let times: Vec<String> = (25..120).step_by(every as usize).map(|at| format!("\"{at} s\"")).collect();
+    let (at, share_up) = (times.join(", "), 1.0 - f64::from(times.len() as u32 * down) / 100.0);
+    let summary = summary_of(&format!(
+        r#"
+        duration = "120 s"
+        warmup = "20 s"
+        [topology]
+        kind = "graph"
+        nodes = ["server", "station", "mobile"]
+        [[topology.links]]
+        from = "server"
+        to = "station"
+        rate = "100 Mbit/s"
+        delay = "10 ms"
+        queue = "unlimited"
+        [[topology.links]]
+        from = "station"
+        to = "mobile"
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        queue = {{ kind = "drop-tail", limit = "{packets} packets" }}
+        handoff = {{ at = [{at}], outage = "{down} s" {keys}
+        [[flows]]
+        source = "server"
+        sink = "mobile"
+        transport = "{transport}"
+        start = "0 s"
+        "#
+    ));
+    let flow = &summary.flows[0];
+    (flow.goodput_bit_s / (1e7 * 1448.0 / 1500.0 * share_up), flow.timeouts.unwrap())
+}
+
+/// Senders for mobile hosts meet what they react to: warnings, link timeouts that are notified, the end of a handoff.
+/// From a buffer of one path on they fill the link while it is up; Freeze-TCP and EBSN have none of the timeouts that
+/// NewReno has in the same outages. A thawed window overflows a buffer of one path or less at once, where Freeze-TCP
+/// carries less than NewReno; only with five paths all three carry more.
+#[test]
+fn mobile_senders_fill_the_link_while_it_is_up() {
+    // Longer than the longest buffer takes to drain.
+    let warned = ", policy = \"drop-air\", warning = \"250 ms\" }";
+    let silent = ", policy = \"drop-air\" }";
+    let persistent = " }\narq = { window = 64, attempts = 250, timeout = \"50 ms\", ebsn = true }";
+    let cases = [
+        // Silent from the warning on, and a full window as soon as the outage is over.
+        ("freeze", (5, 1), warned, [0.55, 0.8, 0.95]),
+        // Repeats at once, from half a window.
+        ("fast-handoff", (5, 1), silent, [0.65, BAR, BAR]),
+        // Its timer does not expire while the link goes on trying.
+        ("ebsn", (10, 3), persistent, [0.8, 0.98, 0.98]),
+    ];
+    for (transport, outages, keys, least) in cases {
+        for (packets, least) in BUFFERS.into_iter().zip(least) {
+            let (share, timeouts) = while_up(transport, packets, outages, keys);
+            assert!((least..=1.02).contains(&share), "{transport} with {packets} packets: {share:.3}");
+            let (plain, expired) = while_up("newreno", packets, outages, keys);
+            assert!(expired >= 10, "NewReno with {packets} packets: {expired}");
+            if packets == BUFFERS[2] {
+                assert!(share > plain, "{transport} with {packets} packets: {share:.3} {plain:.3}");
+            }
+            if transport != "fast-handoff" && packets >= BUFFERS[1] {
+                assert_eq!(timeouts, 0, "{transport} with {packets} packets");
+            }
+        }
+    }
+}
