@@ -272,7 +272,7 @@ def _panels(traffic: Traffic) -> tuple[dict[str, Any], dict[str, Any], dict[str,
 
 def _title(traffic: Traffic) -> str:
     mean = traffic.values("all", "mean")[0] or 0.0
-    rate = f"{mean * 8 * traffic.frame_rate / 1e3:.0f} kbit/s in the mean"
+    rate = f"{mean * 8 * traffic.frame_rate / 1e3:.0f} kbit/s on average"
     return f"{traffic.name}: frames of {traffic.flow}, seed {traffic.seeds[0]}, {rate}"
 
 

@@ -76,7 +76,7 @@ choice! {
 }
 
 params! {
-    /// How a loss is told to be congestion or an error
+    /// Rule that classifies a loss as congestion or error
     rule: Rule = Rule::ZigZag, 0.0..=10.0;
     /// Upper end of the interval of biaz and mbiaz, in T_min beyond the number of losses; 0: 2 and 1.25
     upper: f64 = 0.0, 0.0..=1000.0;

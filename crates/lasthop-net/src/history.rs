@@ -374,7 +374,7 @@ mod tests {
         assert!((average.second_half(at(51.0)) - 2.0).abs() < 1e-9);
     }
 
-    /// A sawtooth between 10 and 20: 15 in the mean, whatever its period and the length, to 2 %.
+    /// A sawtooth between 10 and 20: 15 on average, whatever its period and the length, to 2 %.
     #[test]
     fn a_sawtooth_is_averaged() {
         for (period, length) in [(0.1, 20.0), (1.0, 100.0), (7.0, 1000.0)] {

@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// 10 ms for nine seconds and 20 ms for one are 11 ms in the mean; so is a loss of 0.1 and of 0, 0.09.
+    /// 10 ms for nine seconds and 20 ms for one are 11 ms on average; so is a loss of 0.1 and of 0, 0.09.
     #[test]
     fn means_are_over_the_time() {
         let rows = "time_s,rate_mbit_s,delay_ms,loss\n0,1,10,0.1\n9,1,20,0\n10,1,99,1\n";

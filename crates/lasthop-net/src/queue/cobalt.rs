@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(cobalt.probability, 0);
     }
 
-    /// With a probability of 48/4096 BLUE drops 117 of 10,000 packets in the mean, ECN-capable or not, and not those
+    /// With a probability of 48/4096 BLUE drops 117 of 10,000 packets on average, ECN-capable or not, and not those
     /// alone that are late.
     #[test]
     fn blue_drops_by_chance() {

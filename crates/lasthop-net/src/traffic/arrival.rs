@@ -215,7 +215,7 @@ mod tests {
 
     /// An interrupted Poisson process has gaps as if drawn from one of two exponential distributions (Kuczura, *The
     /// interrupted Poisson process as an overflow process*, BSTJ 1973, eq. 2 to 4), here with 100 arrivals a second
-    /// while it is on, for 0.2 s, and off for 0.8 s in the mean: 20 a second in all.
+    /// while it is on, for 0.2 s, and off for 0.8 s on average: 20 a second in all.
     #[test]
     fn a_process_that_is_interrupted() {
         let (rate, leave, enter) = (100.0_f64, 5.0_f64, 1.25_f64);

@@ -348,7 +348,7 @@ pub(super) const STATION: &[Key] = &[
     Key::new(
         "width",
         Kind::Integer { min: 20, max: 160 },
-        "From 802.11n on: its width in MHz, no more than the cell's. Default: that of the cell, or what it can.",
+        "From 802.11n on: its width in MHz, no more than the cell's. Default: that of the cell, or its maximum.",
     ),
     Key::new(
         "guard_interval",

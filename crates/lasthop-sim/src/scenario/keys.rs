@@ -351,7 +351,7 @@ pub(super) static ROOT: Table = Table {
         Key::new(
             "helpers",
             Kind::AnyList(&A_HELPER),
-            "Helpers in the network (PEPs), each a name or a table. A helper stands at the base station, or at the \
+            "Helpers in the network (PEPs), each a name or a table. A helper is placed at the base station, or at the \
              links that `at` names. `lasthop helpers` lists them. Default: none.",
         ),
         Key::new("tcp", Kind::Table(&transport::TCP), "Defaults of all TCP flows.").default("{}"),

@@ -65,7 +65,7 @@ static A_RATE_CHANGE: Kind = Kind::Table(&RATE_CHANGE);
 const REVERSED: &[Key] = &[Key::new(
     "reverse",
     Kind::Table(&REVERSE),
-    "Overrides for the other direction; without it both directions are alike.",
+    "Overrides for the other direction; without it both directions are equal.",
 )];
 
 pub(super) static LINK: Table =

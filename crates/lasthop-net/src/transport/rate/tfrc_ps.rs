@@ -30,7 +30,7 @@ choice! {
 }
 
 tfrc_params! {
-    /// Packet size that stands in the equation, in bytes
+    /// Packet size in the equation, in bytes
     nominal_size: f64 = 1460.0, 1.0..=65535.0;
     /// How losses are counted: packets collected into virtual ones, or sampled by size
     counting: Counting = Counting::Virtual, 0.0..=1.0;

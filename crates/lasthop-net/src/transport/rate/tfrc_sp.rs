@@ -19,7 +19,7 @@ use super::tfrc::{Sizing, tfrc_params};
 pub(crate) const SUMMARY: &str = "TFRC for small packets: the bandwidth of full ones (RFC 4828)";
 
 tfrc_params! {
-    /// Packet size that stands in the equation, in bytes
+    /// Packet size in the equation, in bytes
     reference_size: f64 = 1460.0, 1.0..=65535.0;
     /// Bytes of headers that are taken off the rate
     header: f64 = 40.0, 0.0..=1000.0;

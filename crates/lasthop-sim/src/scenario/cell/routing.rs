@@ -41,7 +41,7 @@ table! {
         settling: Span = SOME_TIME, default("\"6 s\"");
         /// Weight of the past in the average of settling times.
         weight: f64 = Kind::Number { min: 0.0, max: 0.999 }, default("0.875");
-        /// A neighbour from which nothing was heard for this many periods is taken for gone.
+        /// A neighbour that has been silent for this many periods is removed.
         silent_periods: u32 = Kind::Integer { min: 1, max: 1_000 }, default("3");
         /// Maximum number of packets that wait for a route at each station, per destination; beyond it the oldest is
         /// dropped.

@@ -18,7 +18,7 @@ pub(super) static HELPER: Helper = Helper {
 
 pub(super) static TABLE: Table = Table {
     title: "arq as a helper",
-    doc: "Link-layer ARQ: frames that are not acknowledged are retransmitted, for all packets alike.",
+    doc: "Link-layer ARQ: frames that are not acknowledged are retransmitted, for all packets.",
     groups: &[ArqKeys::KEYS, PLACED],
     partial: false,
 };

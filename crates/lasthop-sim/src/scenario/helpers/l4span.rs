@@ -21,7 +21,7 @@ pub(super) static HELPER: Helper = Helper {
     fit,
 };
 
-const DOC: &str = "Marks packets by their predicted wait at the radio link, by the law of DualPI2, and reports marks \
+const DOC: &str = "Marks packets by their predicted wait at the radio link, by the rule of DualPI2, and reports marks \
                    at once to senders with accurate_ecn.";
 
 /// As an entry of `middleboxes`.

@@ -78,8 +78,8 @@ pub(super) struct Site<'a> {
 pub(super) const PLACED: &[Key] = &[Key::new(
     "at",
     Kind::Text,
-    "The link at whose near end it stands: its name, or that of several without their numbers. Default: every link \
-     that loses packets or goes down, or is a radio link, on the path of a flow.",
+    "The link at whose near end it is placed: its name, or the common name of several without their numbers. Default: \
+     every link that loses packets or goes down, or is a radio link, on the path of a flow.",
 )];
 
 /// Makes the registry: `module` has `NAME`, `TABLE` and `HELPER`.

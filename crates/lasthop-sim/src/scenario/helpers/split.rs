@@ -38,7 +38,7 @@ const SPLIT_KEYS: &[Key] = &[
         Key::new(
             "to_wireless",
             Kind::Transport,
-            "The sender over the link at which the proxy stands.",
+            "The sender over the link at the proxy.",
         )
         .default("\"newreno\""),
         Key::new(

@@ -20,7 +20,7 @@ pub(super) const BARE: bool = false;
 
 table! {
     /// What a connection of a capture sent: the payload of each packet as a write at its time, the first at the start
-    /// of the flow. Bytes that TCP repeated are written once.
+    /// of the flow. Bytes that TCP retransmitted are written once.
     pub(super) static TABLE = "capture traffic";
     struct Keys {
         /// The pcap or pcapng file, relative to the scenario file.

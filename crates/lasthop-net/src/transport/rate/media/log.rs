@@ -8,7 +8,7 @@ use lasthop_cc::params::choice;
 use lasthop_core::time::{Span, Time};
 
 choice! {
-    /// How reports tell arrival times.
+    /// Format of the arrival times in reports.
     Format {
         /// RTP Control Protocol Feedback for Congestion Control (RFC 8888): in 1/1024 s before the report, with marks.
         Rfc8888 = "rfc8888",

@@ -111,7 +111,7 @@ macro_rules! media_params {
             feedback_share: f64 = DEFAULT_FEEDBACK.1, 0.0..=1.0;
             /// Packets that a report repeats from those before it
             feedback_overlap: f64 = 32.0, 0.0..=500.0;
-            /// How reports tell arrival times
+            /// Format of the arrival times in reports
             feedback: crate::transport::rate::media::log::Format
                 = crate::transport::rate::media::log::Format::Rfc8888, 0.0..=1.0;
             /// Later packets in a report that make a missing one lost

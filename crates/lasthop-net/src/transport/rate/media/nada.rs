@@ -58,9 +58,9 @@ media_params! {
     loss_reference: f64 = 0.01, 0.0001..=1.0;
     /// PMRREF: reference marking ratio
     mark_reference: f64 = 0.01, 0.0001..=1.0;
-    /// DLOSS: delay that stands for the reference loss ratio, in seconds
+    /// DLOSS: delay equivalent to the reference loss ratio, in seconds
     loss_delay_s: f64 = 0.010, 0.0..=10.0;
-    /// DMARK: delay that stands for the reference marking ratio, in seconds
+    /// DMARK: delay equivalent to the reference marking ratio, in seconds
     mark_delay_s: f64 = 0.002, 0.0..=10.0;
     /// Maximum of the congestion signal, in seconds: a report of the RFC holds 15 bits of 0.1 ms; the authors' own
     /// simulator stops at 0.5
