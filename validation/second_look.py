@@ -319,7 +319,7 @@ definition another way, which is named, and by that reading the packets give the
   interval, over that interval. What waits behind a gap counts when the gap is filled.
 - **Real-time index** (75 ms in 000, 100 ms in 004): of the packets that left the sender first in the
   measured interval; late is one that arrives longer than the threshold after the next lower one that
-  has arrived, at the transport, repetitions apart. Mean over the flows of (received - late) / sent.
+  has arrived, at the transport, without retransmissions. Mean over the flows of (received - late) / sent.
 - **Loss** (004): transmissions of data lost over transmissions of data, mean over the flows. **Packets
   lost** (002): transmissions of data that were lost.
 - **Delay** (002): from the first transmission of a range of data to its first arrival, so that the wait
@@ -328,7 +328,7 @@ definition another way, which is named, and by that reading the packets give the
   interval. The packet in transmission is not in the queue, and neither is one that found it full.
 - **Fairness** (004): Jain's index of the flows' throughput, bytes on the wire that arrived.
 - **Share delivered** (003): packets of data that arrived over packets of data sent.
-- **Greatest throughput** (001): bytes on the wire, headers and repetitions included, that reached the
+- **Greatest throughput** (001): bytes on the wire, headers and retransmissions included, that reached the
   receivers of all flows, by whole seconds from 10 s on.
 
 Packets do not show what an application generated and its sender never sent. So the real-time index

@@ -41,7 +41,7 @@ SIDES = SideBySide(
     "Compare Snoop with ns-2.",
     {
         "goodput_mbit_s": Column("goodput (Mbit/s)", 3, 0.05),
-        "local": Column("repeated by the agent", 0, 0.1),
+        "local": Column("retransmitted by the agent", 0, 0.1),
         "end_to_end": Column("by the senders", 0, 0.1),
     },
 )
@@ -301,12 +301,12 @@ lasthop the LAN is a link that occupies its station as long as ns-2's does, whos
 and delays as much.
 
 Each entry is lasthop's mean / ns-2's mean. **Bold**: zero is outside the 95 % interval of the difference
-(Welch), and the means are further apart than 5 % for goodput, 10 % for repetitions. Without any real
+(Welch), and the means are further apart than 5 % for goodput, 10 % for retransmissions. Without any real
 difference up to one comparison in twenty would be outside.
 
-Packet by packet, a connection with chosen losses goes the same way in both, repetitions, withheld ACKs and
-timers included; over a minute with two hundred losses, the same on both sides, the senders repeat equally
-often, to the packet: `tests/differential/test_snoop.py`.
+With chosen losses a connection is the same packet by packet in both, with retransmissions, suppressed ACKs
+and timers. Over a minute with the same two hundred losses the senders retransmit the same number of packets:
+`tests/differential/test_snoop.py`.
 
 - lasthop {version}, {rival}
 - {date}
