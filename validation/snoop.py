@@ -312,9 +312,9 @@ With chosen losses a connection is the same packet by packet in both, with retra
 and timers. Over a minute with the same two hundred losses the senders retransmit the same number of packets:
 `tests/differential/test_snoop.py`.
 
-Twenty flows of Vegas without losses have runs of two kinds, with a full queue or without, and five a side do
-not decide: of 24 a side, in November 2026, 17 and 17 had a full queue, and the senders repeated 837 and 936
-packets (p = 0.5).
+Twenty flows of Vegas without losses have runs of two kinds, with a full queue or without, and five a side
+do not decide: of 24 a side, in November 2026, 17 and 17 had a full queue, and the senders retransmitted 837
+and 936 packets (p = 0.5).
 
 `integrate_`, which is off in ns-2 by default, is not copied. {integrated}
 
@@ -335,7 +335,7 @@ def integrated() -> str:
         return sum(run[metric] for run in runs) / len(runs)
 
     return (
-        f"With it the agent repeats {mean(on, 'local'):.0f} packets instead of {mean(off, 'local'):.0f} "
+        f"With it the agent retransmits {mean(on, 'local'):.0f} packets instead of {mean(off, 'local'):.0f} "
         f"({cell.key}), most of them needlessly, and goodput falls from {mean(off, 'goodput_mbit_s'):.2f} to "
         f"{mean(on, 'goodput_mbit_s'):.2f} Mbit/s."
     )

@@ -125,9 +125,9 @@ const SNOOP_KEYS: &[Key] = &[
     Key::new(
         "link_layer_delay",
         Kind::Duration { min: Span::ZERO, max: LONGEST },
-        "What the link layer below the agent takes: data that it has seen, and its repetitions, reach the queue of the \
-         link that much later, when it may be full; so do ACKs that it lets pass reach the network. Packets that a \
-         queue refuses so late are in the cache, and the agent hides their loss.",
+        "What the link layer below the agent takes: data that it has seen, and its retransmissions, reach the queue \
+         of the link that much later, when it may be full; so do ACKs that it lets pass reach the network. Packets \
+         that a queue refuses so late are in the cache, and the agent hides their loss.",
     )
     .default("\"0 s\""),
 ];
