@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = "crates/lasthop-sim/src/columns/devices.rs"
-SUMMARY = "crates/lasthop-sim/src/summary.rs"
+SUMMARY = "crates/lasthop-sim/src/summary"
 
 COUNTS = """
     /// What a @NAME@ at the head of a link did, within the measured time; several count together.
@@ -65,7 +65,8 @@ def make(name: str, root: Path) -> str:
     """Write the device into the tree at `root`, and return what to do next."""
     DEVICES.check(name, root)
     taken = rf"^ +(pub struct )?({module_of(name)}|{type_of(name)}Summary)\b"
-    if re.search(taken, code(root / SUMMARY), re.MULTILINE):
+    summary = "\n".join(code(file) for file in sorted((root / SUMMARY).glob("*.rs")))
+    if re.search(taken, summary, re.MULTILINE):
         raise RefusedError(
             f"bad name '{name}': results have a {module_of(name)} already; choose another name"
         )

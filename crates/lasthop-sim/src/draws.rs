@@ -1,6 +1,6 @@
 //! What a run says of the numbers that its scenario left to chance: columns by their names.
 //!
-//! `summary.rs` fills them in from the plan; `scenario/random.rs` draws.
+//! `summary/` fills them in from the plan; `scenario/random.rs` draws.
 
 use serde::{Serialize, Serializer};
 
