@@ -8,13 +8,16 @@
 //! seconds without a lower RTT the data in flight falls to half the product for 200 ms.
 //! *Reacts to* the delivery rate, the RTT, and the share of losses in a round trip.
 //! *Differs from the paper:* where the draft contradicts itself, both gains are set on entering any state, as in its
-//! table; the state to return to is saved once per episode of losses. Random values of the draft come from a hash of
-//! time and deliveries, so that flows differ and runs repeat. The draft has no answer to ECN; here a mark counts as a
-//! loss of a probe or a round, without repair.
+//! table; a drained path is one that holds BBR.bdp, as its prose has it, and not the product with the maximum rate, as
+//! its IsTimeToCruise has it; the state to return to is saved once per episode of losses. Random values of the draft
+//! come from a hash of time and deliveries, so that flows differ and runs repeat. The draft has no answer to ECN; here
+//! a mark counts as a loss of a probe or a round, without repair.
 //! *Validation:* TV-24.1 to TV-24.8 by hand from the draft; state machine below; runs in `tests/bbr3.rs` of
 //! `lasthop-sim`.
-//! *Limitations:* the offload budget is one quantum, as for QUIC, unless `offload` says otherwise. A path without
-//! noise never shows a lower RTT, so that even an application-limited flow visits `ProbeRTT` every five seconds.
+//! *Limitations:* the draft's caution after a probe that was too much acts almost never: it wants the long-term bound
+//! in flight when an ACK has been taken, and the window has that bound. The offload budget is one quantum, as for
+//! QUIC, unless `offload` says otherwise. A path without noise never shows a lower RTT, so that even an
+//! application-limited flow visits `ProbeRTT` every five seconds.
 //! *Kernel counterpart:* none; version 1 is `tcp_bbr`.
 //! *References:* Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr-06.
 
