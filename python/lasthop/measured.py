@@ -115,11 +115,13 @@ def read(path: str | Path) -> Measured:
     Raises
     ------
     OutputError
-        If it cannot be read, is of neither, or holds an error of the tool instead of results.
+        If it cannot be read, is of neither, or holds an error of the tool instead of results. A test that
+        Ctrl-C ended has results; its label says so.
     """
     path = Path(path)
     content = _content(path)
-    if content.get("error"):
+    is_cut_short = _is_cut_short(content)
+    if content.get("error") and not is_cut_short:
         raise OutputError(f"'{path}' holds no results: iperf3 says {str(content['error'])[:200]!r}")
     reader: Callable[[Measured, dict[str, Any]], None]
     if {"start", "intervals", "end"} <= content.keys():
@@ -128,7 +130,7 @@ def read(path: str | Path) -> Measured:
         reader = _read_flent
     else:
         raise OutputError(f"'{path}' is of neither iperf3 (--json) nor flent")
-    measured = Measured(path.name)
+    measured = Measured(f"{path.name}, interrupted" if is_cut_short else path.name)
     try:
         reader(measured, content)
         _check_numbers(measured)
@@ -138,6 +140,11 @@ def read(path: str | Path) -> Measured:
     if not measured.figures:
         raise OutputError(f"'{path}' holds no rate and no round trip")
     return measured
+
+
+def _is_cut_short(content: Mapping[str, Any]) -> bool:
+    """Return whether a test of iperf3 ended by Ctrl-C on either side, after it had measured something."""
+    return bool(content.get("intervals")) and "terminated" in str(content.get("error"))
 
 
 def _check_numbers(measured: Measured) -> None:
@@ -231,11 +238,13 @@ def _read_iperf3(measured: Measured, content: Mapping[str, Any]) -> None:
     received = [end[f"sum_received{way}"] for way in WAYS if f"sum_received{way}" in end]
     # Of UDP, older versions have one sum for both sides.
     received = received or [end["sum"]]
-    # A server that sends is not told what arrived, and writes 0.
+    # A server that sends is not told what arrived, and writes 0; so does a client that was cut short.
     sent = [end.get(f"sum_sent{way}", {}).get("bits_per_second", 0) for way in WAYS]
     is_told = all(
         one["bits_per_second"] or not sent_bit_s for one, sent_bit_s in zip(received, sent, strict=False)
     )
+    if _is_cut_short(content):
+        is_told = any(one["bits_per_second"] for one in received)
     if is_told:
         figures["goodput_bit_s"] = math.fsum(float(one["bits_per_second"]) for one in received)
     _add_rtts(figures, rtts)

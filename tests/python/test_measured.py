@@ -6,8 +6,10 @@ import bz2
 import gzip
 import json
 import shutil
+import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +18,7 @@ from lasthop.errors import OutputError
 from lasthop.measured import LONGEST_FILE, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from typer.testing import Result
@@ -224,24 +226,32 @@ def test_beside_runs_and_comparisons(
     assert command("show", out, "--beside", tmp_path / "none.json").exit_code == 2
 
 
-@pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3 (Debian package iperf3)")
-@pytest.mark.parametrize("more", [[], ["-R"]])
-def test_files_that_iperf3_wrote(tmp_path: Path, more: list[str]) -> None:
-    """Of the client, and of the server, which is told what it received and not what the client did."""
-    port = str(20_000 + hash(str(tmp_path)) % 20_000)
-    program = shutil.which("iperf3")
-    assert program is not None
-    log, file = tmp_path / "server.json", tmp_path / "iperf.json"
-    words = [program, "-s", "-1", "-p", port, "--json", "--logfile", str(log)]
-    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+IPERF3 = shutil.which("iperf3") or ""
+needs_iperf3 = pytest.mark.skipif(not IPERF3, reason="needs iperf3 (Debian package iperf3)")
+
+
+@contextmanager
+def iperf3_server(log: Path) -> Iterator[str]:
+    """Serve one test of iperf3 at the port that is given; its file is whole when this ends."""
+    port = str(20_000 + hash(str(log)) % 20_000)
+    server = subprocess.Popen([IPERF3, "-s", "-1", "-p", port, "--json", "--logfile", str(log)])
     try:
         time.sleep(0.5)
-        sent = [program, "-c", "127.0.0.1", "-p", port, "-t", "1", "-b", "20M", "--json", *more]
-        text = subprocess.run(sent, capture_output=True, text=True, timeout=30, check=True).stdout
+        yield port
         server.wait(timeout=10)
     finally:
         server.kill()
         server.wait()
+
+
+@needs_iperf3
+@pytest.mark.parametrize("more", [[], ["-R"]])
+def test_files_that_iperf3_wrote(tmp_path: Path, more: list[str]) -> None:
+    """Of the client, and of the server, which is told what it received and not what the client did."""
+    log, file = tmp_path / "server.json", tmp_path / "iperf.json"
+    with iperf3_server(log) as port:
+        sent = [IPERF3, "-c", "127.0.0.1", "-p", port, "-t", "1", "-b", "20M", "--json", *more]
+        text = subprocess.run(sent, capture_output=True, text=True, timeout=30, check=True).stdout
     file.write_text(text)
     figures, of_server = read(file).figures, read(log).figures
     assert figures["goodput_bit_s"] == pytest.approx(20e6, rel=0.2)
@@ -251,3 +261,20 @@ def test_files_that_iperf3_wrote(tmp_path: Path, more: list[str]) -> None:
     else:
         assert of_server["goodput_bit_s"] == pytest.approx(20e6, rel=0.2)
         assert figures["rtt_mean_s"] > 0
+
+
+@needs_iperf3
+@pytest.mark.parametrize("more", [[], ["-R"]])
+def test_a_measurement_that_was_interrupted_has_results(tmp_path: Path, more: list[str]) -> None:
+    """A client that received knows what arrived; one that sent writes 0, which is not what arrived."""
+    file = tmp_path / "cut.json"
+    with iperf3_server(tmp_path / "server.json") as port, file.open("w") as written:
+        command = [IPERF3, "-c", "127.0.0.1", "-p", port, "-t", "60", "-i", "0.2", "-b", "20M", "--json"]
+        client = subprocess.Popen([*command, *more], stdout=written)
+        time.sleep(2)
+        client.send_signal(signal.SIGINT)
+        client.wait(timeout=30)
+    measured = read(file)
+    assert measured.label == "cut.json, interrupted"
+    assert len(measured.series[0].values) > 2
+    assert ("goodput_bit_s" in measured.figures) == bool(more)
