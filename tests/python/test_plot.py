@@ -13,6 +13,9 @@ import pytest
 
 import lasthop as lh
 from lasthop import drawing, plot, saved
+from lasthop.overlay import overlay_panels, track_of, tracks_of
+from lasthop.panel_figures import panels_figure, panels_page
+from lasthop.panels import COLOURED_MAX, POINTS_MAX, Line, Panel, run_panels, whole_intervals
 from lasthop.papers import library
 from lasthop.results import Run
 from lasthop.studies.plot import draw_metric
@@ -87,7 +90,7 @@ def a_run(flows: int) -> Run:
 
 
 def test_few_flows_are_all_in_colour() -> None:
-    cwnd, _, throughput, _ = plot.run_panels(a_run(3))
+    cwnd, _, throughput, _ = run_panels(a_run(3))
     assert [line.name for line in cwnd.lines] == ["flow-1", "flow-2", "flow-3"]
     assert [line.style for line in cwnd.lines] == [0, 1, 2]
     assert throughput.lines[1].y[0] == pytest.approx(0.2)
@@ -95,7 +98,7 @@ def test_few_flows_are_all_in_colour() -> None:
 
 
 def test_of_many_flows_three_are_in_colour() -> None:
-    cwnd = plot.run_panels(a_run(20))[0]
+    cwnd = run_panels(a_run(20))[0]
     named = [line.name for line in cwnd.lines if line.style is not None]
     assert named == ["flow-20 (most goodput)", "flow-10 (middle)", "flow-1 (least goodput)"]
     assert sum(line.style is None for line in cwnd.lines) == 17
@@ -103,7 +106,7 @@ def test_of_many_flows_three_are_in_colour() -> None:
 
 
 def test_of_very_many_flows_the_rest_is_a_band() -> None:
-    cwnd = plot.run_panels(a_run(203))[0]
+    cwnd = run_panels(a_run(203))[0]
     assert len(cwnd.lines) == 3
     assert cwnd.band is not None
     times, low, high = cwnd.band
@@ -112,16 +115,16 @@ def test_of_very_many_flows_the_rest_is_a_band() -> None:
 
 
 def test_links_that_hardly_queue_are_left_out() -> None:
-    queue = plot.run_panels(a_run(2))[1]
+    queue = run_panels(a_run(2))[1]
     assert [line.name for line in queue.lines] == ["bottleneck"]
 
 
 def test_missing_rtt_is_a_gap_and_a_wide_range_is_logarithmic() -> None:
-    rtt = plot.run_panels(a_run(1))[3]
+    rtt = run_panels(a_run(1))[3]
     assert rtt.lines[0].x[:2] == [0.5, 1.0]
     assert rtt.lines[0].y[:2] == [pytest.approx(100.0), None]
     assert rtt.logarithmic
-    assert not plot.run_panels(a_run(1))[0].logarithmic
+    assert not run_panels(a_run(1))[0].logarithmic
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_missing_rtt_is_a_gap_and_a_wide_range_is_logarithmic() -> None:
     [(0.1, 0.1, 0.1), (0.05, 0.1, 0.1), (0.25, 0.1, 0.3), (0.3, 0.1, 0.3)],
 )
 def test_bins_are_whole_intervals(wanted_s: float, interval_s: float, bin_s: float) -> None:
-    assert plot.whole_intervals(wanted_s, interval_s) == pytest.approx(bin_s)
+    assert whole_intervals(wanted_s, interval_s) == pytest.approx(bin_s)
 
 
 def test_the_same_run_gives_the_same_picture(tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ def test_the_same_run_gives_the_same_picture(tmp_path: Path) -> None:
 def test_pictures_are_readable_in_grey(tmp_path: Path) -> None:
     """Lines that differ in colour differ in style too."""
     styles = [str(style) for style in drawing.MATPLOTLIB_DASHES]
-    assert len(set(styles)) == len(drawing.COLOURS) == len(set(drawing.PLOTLY_DASHES)) == plot.COLOURED_MAX
+    assert len(set(styles)) == len(drawing.COLOURS) == len(set(drawing.PLOTLY_DASHES)) == COLOURED_MAX
 
 
 def test_a_wrong_ending_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
@@ -173,7 +176,7 @@ def test_warm_up_outages_and_room_are_marked() -> None:
     start, end = marks.outages[0]
     down = run.series.filter((pl.col("time_s") > start + 0.2) & (pl.col("time_s") <= end))
     assert down["throughput_bit_s"].sum() == 0
-    queue = plot.run_panels(run)[1]
+    queue = run_panels(run)[1]
     assert queue.limits["bottleneck"] == 30
     figure = plot.run_figure(run)
     assert figure.axes[-1].get_xlabel() == (
@@ -219,9 +222,9 @@ def test_a_logarithmic_axis_says_so() -> None:
 
 
 def test_points_without_neighbours_are_drawn() -> None:
-    line = plot.Line("x", [1.0, 2.0, 3.0], [None, 7.0, None], 0)
-    panel = plot.Panel("RTT", "ms", [line])
-    (axes,) = plot.panels_figure([panel, panel], 4.0, "", drawing.Marks()).axes[:1]
+    line = Line("x", [1.0, 2.0, 3.0], [None, 7.0, None], 0)
+    panel = Panel("RTT", "ms", [line])
+    (axes,) = panels_figure([panel, panel], 4.0, "", drawing.Marks()).axes[:1]
     drawn = [one for one in axes.lines if one.get_marker() == "."]
     assert [list(one.get_xdata()) for one in drawn] == [[2.0]]
 
@@ -230,11 +233,11 @@ def test_the_time_before_anything_happens_is_not_drawn() -> None:
     """As while a program starts in a live run; a start within the first moments is."""
     times = [float(second) for second in range(1, 11)]
     for first, begin in ((5.0, 3.8), (0.0, 0.0)):
-        line = plot.Line("x", times, [3.0 if time >= first else 0.0 for time in times], 0)
-        panel = plot.Panel("throughput", "Mbit/s", [line])
-        axes = plot.panels_figure([panel], 10.0, "", drawing.Marks()).axes[0]
+        line = Line("x", times, [3.0 if time >= first else 0.0 for time in times], 0)
+        panel = Panel("throughput", "Mbit/s", [line])
+        axes = panels_figure([panel], 10.0, "", drawing.Marks()).axes[0]
         assert axes.get_xlim() == (pytest.approx(begin), 10.0)
-        page = plot.panels_page([panel], 10.0, "", drawing.Marks())
+        page = panels_page([panel], 10.0, "", drawing.Marks())
         assert page.layout.xaxis.range == (pytest.approx(begin), 10.0)
 
 
@@ -251,7 +254,7 @@ def test_the_bottleneck_is_always_drawn() -> None:
     run = a_run(2)
     run.record["links"][0]["avg_queue_packets"] = 0.1
     run.record["links"][1]["avg_queue_packets"] = 20.0
-    assert [line.name for line in plot.run_panels(run)[1].lines] == ["bottleneck", "access"]
+    assert [line.name for line in run_panels(run)[1].lines] == ["bottleneck", "access"]
 
 
 def figures_of_each_kind() -> Iterator[tuple[str, Figure]]:
@@ -310,7 +313,7 @@ def test_a_sender_has_its_colour_in_every_figure() -> None:
     assert {name: other[name] for name in one} == one
     assert len(set(other.values())) == 4
     run = handoffs()
-    cwnd = plot.run_panels(run)[0]
+    cwnd = run_panels(run)[0]
     assert [line.style for line in cwnd.lines] == [
         drawing.WELL_KNOWN.index("vegas"),
         drawing.WELL_KNOWN.index("bbr"),
@@ -321,7 +324,7 @@ def test_senders_are_laid_over_each_other(tmp_path: Path) -> None:
     compared = lh.compare(
         lh.EXAMPLE, ["reno", "vegas"], seeds=[1, 2], series=True, metrics=["goodput", "rtt_p99"]
     )
-    panels = plot.overlay_panels(plot.tracks_of(compared))
+    panels = overlay_panels(tracks_of(compared))
     assert [[line.name for line in panel.lines] for panel in panels] == [["reno", "vegas"]] * 4
     total = compared.series.filter((pl.col("transport") == "vegas") & (pl.col("seed") == 1))
     per_run = total.group_by("time_s").agg(pl.col("throughput_bit_s").sum())["throughput_bit_s"].mean()
@@ -429,7 +432,7 @@ def test_a_reproduction_is_judged_without_figures(tmp_path: Path) -> None:
 def test_helpers_have_panels_of_their_own() -> None:
     snoop = lh.Scenario.load("scenarios/snoop.toml").replace({"duration": "20 s"})
     run = lh.run(snoop, seed=1, series=True)
-    *_, repairs, held = plot.run_panels(run)
+    *_, repairs, held = run_panels(run)
     (line,), (cached,) = repairs.lines, held.lines
     assert (line.name, cached.name) == ("snoop, radio", "snoop cached, radio")
     (radio,) = (row for row in run.links.iter_rows(named=True) if row["name"] == "radio")
@@ -438,7 +441,7 @@ def test_helpers_have_panels_of_their_own() -> None:
     assert sum(value for value in line.y if value is not None) * width_s == pytest.approx(counted)
     assert max(value for value in cached.y if value is not None) <= radio["snoop_most_kept"]
     plain = lh.run(snoop.replace({"helpers": []}), seed=1, series=True)
-    assert len(plot.run_panels(plain)) == len(plot.run_panels(run)) - 2
+    assert len(run_panels(plain)) == len(run_panels(run)) - 2
 
 
 def test_what_viewers_have_is_drawn_over_time() -> None:
@@ -465,8 +468,8 @@ def test_viewers_and_datagrams_are_laid_over_each_other() -> None:
     """An overlay has the panels of a run, with means of flows; what never happens is not drawn."""
     video = lh.Scenario.load("scenarios/video.toml").replace({"duration": "20 s", "flows.0.count": 3})
     compared = lh.compare(video, ["reno", "vegas"], seeds=[1, 2], series=True)
-    by_title = {panel.title: panel for panel in plot.overlay_panels(plot.tracks_of(compared))}
-    alone = {panel.title.split(",")[0] for panel in plot.run_panels(lh.run(video, seed=1, series=True))}
+    by_title = {panel.title: panel for panel in overlay_panels(tracks_of(compared))}
+    alone = {panel.title.split(",")[0] for panel in run_panels(lh.run(video, seed=1, series=True))}
     assert {title.split(",")[0] for title in by_title} >= alone - {"queue"}
     assert all([line.name for line in panel.lines] == ["reno", "vegas"] for panel in by_title.values())
     stall = by_title["stall time so far"]
@@ -478,7 +481,7 @@ def test_viewers_and_datagrams_are_laid_over_each_other() -> None:
         assert line.y[-1] == pytest.approx(sum(map(float, map(str, ends))) / 2, abs=0.3), line.name
     hidden = lh.Scenario.load("scenarios/hidden-terminals.toml").replace({"duration": "10 s"})
     runs = [lh.run(hidden, seed=seed, series=True) for seed in (1, 2)]
-    panels = plot.overlay_panels([plot.track_of(run, f"seed {run.seed}") for run in runs])
+    panels = overlay_panels([track_of(run, f"seed {run.seed}") for run in runs])
     titles = [panel.title.split(",")[0] for panel in panels]
     assert "one-way delay of datagrams" in titles
     assert "datagrams lost on the way" in titles
@@ -489,7 +492,7 @@ def test_datagrams_have_delay_and_losses() -> None:
     """The series add up to the results, and TCP has no such panels."""
     hidden = lh.Scenario.load("scenarios/hidden-terminals.toml").replace({"warmup": "0 s"})
     run = lh.run(hidden, seed=1, series=True)
-    delay, loss = (panel for panel in plot.run_panels(run) if "datagrams" in panel.title)
+    delay, loss = (panel for panel in run_panels(run) if "datagrams" in panel.title)
     assert [line.name for line in delay.lines] == [line.name for line in loss.lines] == ["west", "east"]
     by_flow = run.series.group_by("flow", maintain_order=True).agg(
         pl.col("lost_packets", "arrived_packets").sum(),
@@ -504,14 +507,14 @@ def test_datagrams_have_delay_and_losses() -> None:
     shares = [value for line in loss.lines for value in line.y if value is not None]
     assert 0 < max(shares) <= 100
     plain = lh.run(lh.Scenario.load("scenarios/single-flow.toml"), seed=1, series=True)
-    assert not [panel for panel in plot.run_panels(plain) if "datagrams" in panel.title]
+    assert not [panel for panel in run_panels(plain) if "datagrams" in panel.title]
 
     demand = lh.Scenario.load("scenarios/train-video.toml")
     demand = demand.replace({"duration": "60 s", "flows.0.traffic.ladder": ["16 Mbit/s"]})
     run = lh.run(demand, seed=1, series=True)
     (stall,) = viewer_panels(run)
     (line,) = stall.lines
-    assert line.y[-1] == pytest.approx(run.flows["player_stall_s"][0], abs=run.duration_s / plot.POINTS_MAX)
+    assert line.y[-1] == pytest.approx(run.flows["player_stall_s"][0], abs=run.duration_s / POINTS_MAX)
     assert line.y[-1] > 1
 
     plain = lh.Scenario.load("scenarios/single-flow.toml").replace({"duration": "5 s"})
@@ -524,8 +527,8 @@ def test_video_is_drawn_over_time() -> None:
     base = lh.Scenario.load("scenarios/single-flow.toml").replace({"duration": "20 s", "warmup": "0 s"})
     titles = ["video rate", "frames shown", "frame delay", "video buffer"]
 
-    def panels(run: Run) -> dict[str, plot.Panel]:
-        named = {panel.title.split(",")[0]: panel for panel in plot.run_panels(run)}
+    def panels(run: Run) -> dict[str, Panel]:
+        named = {panel.title.split(",")[0]: panel for panel in run_panels(run)}
         return {title: named[title] for title in titles if title in named}
 
     run = lh.run(base.replace({"flows.0.transport": "gcc", "flows.0.traffic": call}), seed=1, series=True)
@@ -540,8 +543,8 @@ def test_video_is_drawn_over_time() -> None:
     assert panels(lh.run(base, seed=1, series=True)) == {}
 
 
-def viewer_panels(run: Run) -> list[plot.Panel]:
-    return [panel for panel in plot.run_panels(run) if "in time" in panel.title or "stall" in panel.title]
+def viewer_panels(run: Run) -> list[Panel]:
+    return [panel for panel in run_panels(run) if "in time" in panel.title or "stall" in panel.title]
 
 
 def test_names_are_drawn_as_they_are(

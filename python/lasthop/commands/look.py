@@ -113,7 +113,8 @@ def plot(
 
     with user_errors(), styled(style):
         from lasthop.drawing import check_paths
-        from lasthop.plot import measured_track, plot_distribution, plot_overlay, track_of
+        from lasthop.overlay import measured_track, track_of
+        from lasthop.plot import plot_distribution, plot_overlay
 
         first = places[0]
         is_file = first.is_file()

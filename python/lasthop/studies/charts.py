@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES, PLOTLY_DASHES
 from lasthop.errors import ArgumentError
-from lasthop.plot import whole_intervals
+from lasthop.panels import whole_intervals
 from lasthop.quantities import number_text, prefix_for
 from lasthop.studies.statistics import check_columns, seeds_text, summarise
 
