@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.python.grid_study import STUDY
 from typer.testing import CliRunner
 
-from lasthop import cli
+from lasthop import _native, cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from typer.testing import Result
 
@@ -99,3 +100,26 @@ def refused(command: Callable[..., Result]) -> Callable[..., str]:
         return result.stderr
 
     return invoke
+
+
+@pytest.fixture
+def study_file(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a study of eight runs, in the current folder."""
+    monkeypatch.chdir(scenario_file.parent)
+    path = Path("grid.toml")
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the seed of every run that is made in this process."""
+    seeds: list[int] = []
+    native_run = _native.run
+
+    def counting(plan: Any, seed: int, **options: Any) -> Any:
+        seeds.append(seed)
+        return native_run(plan, seed, **options)
+
+    monkeypatch.setattr("lasthop.runner._native.run", counting)
+    return seeds

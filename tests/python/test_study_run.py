@@ -1,4 +1,4 @@
-"""Studies as a user runs them: what is made, kept, resumed and refused."""
+"""Studies as a user runs them: what is made, resumed and refused."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +18,14 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
+from tests.python.grid_study import changed, contents, ok, outcome
 
 import lasthop as lh
-from lasthop import _native, columns, seals, stats
+from lasthop import _native, columns, stats
 from lasthop.studies import metrics
 from lasthop.studies import store as stores
 from lasthop.studies.digest import make_digest
 from lasthop.studies.show import digest_tables
-from lasthop.studies.store import Store
 from lasthop.tables import render
 
 if TYPE_CHECKING:
@@ -36,69 +33,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
-STUDY = """\
-name     = "grid"
-scenario = "small.toml"
-seeds    = "1-2"
-metrics  = ["goodput_bit_s", "timeouts"]
-
-[set]
-"duration" = "2 s"
-
-[[axes]]
-name   = "loss"
-key    = "channel.error.packet_error_rate"
-values = [0, 0.01]
-
-[[axes]]
-name   = "proto"
-points = [
-  { name = "reno", set = { "flows.0.transport" = "reno" } },
-  { name = "vegas", set = { "flows.0.transport" = "vegas" } },
-]
-"""
 ROOT = Path(__file__).resolve().parents[2]
-#: Columns that say when and where a run was made, not what came out.
-INCIDENTAL = ["wall_s"]
-
-
-@pytest.fixture
-def study_file(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a study of eight runs, in the current folder."""
-    monkeypatch.chdir(scenario_file.parent)
-    path = Path("grid.toml")
-    path.write_text(STUDY)
-    return path
-
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets the seed of every run that is made in this process."""
-    seeds: list[int] = []
-    native_run = _native.run
-
-    def counting(plan: Any, seed: int, **options: Any) -> Any:
-        seeds.append(seed)
-        return native_run(plan, seed, **options)
-
-    monkeypatch.setattr("lasthop.runner._native.run", counting)
-    return seeds
-
-
-def outcome(folder: str | Path = "out/grid") -> pl.DataFrame:
-    """Return what came out of a study, without what differs from one time to the next."""
-    return lh.studies.load(folder).table.drop(INCIDENTAL)
-
-
-def ok(result: Result) -> Result:
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def changed(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 def test_every_point_runs_with_every_seed(command: Callable[..., Result], study_file: Path) -> None:
@@ -227,14 +162,6 @@ def test_a_folder_of_another_study_is_refused(command: Callable[..., Result], st
     )
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith(".lock")
-    }
-
-
 def test_a_folder_of_another_engine_is_refused_and_left_alone(
     command: Callable[..., Result], study_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,267 +273,6 @@ def test_a_metric_that_no_run_has_is_named_and_the_runs_are_kept(
     assert len(made) == 8
 
 
-@pytest.mark.parametrize("kind", ["runs", "flows", "links", "series/*"])
-@pytest.mark.parametrize("damage", ["cut", "zeros", "empty"])
-def test_a_damaged_file_is_named_and_its_runs_can_be_made_again(
-    command: Callable[..., Result], study_file: Path, kind: str, damage: str
-) -> None:
-    # No metric reads the flows, the links or the series.
-    study_file.write_text('keep = [{ table = "link_series", columns = ["time_s"] }]\n' + STUDY)
-    changed(study_file, '"timeouts"]', '"jain_index"]')
-    ok(command("study", "run", study_file))
-    whole = outcome()
-    damaged = next(Path("out/grid").glob(f"{kind}/*.parquet"))
-    content = damaged.read_bytes()
-    damaged.write_bytes({"cut": content[:-100], "zeros": content[:-100] + bytes(100), "empty": b""}[damage])
-    before = contents(Path("out/grid"))
-    result = command("study", "run", study_file, "--resume")
-    assert result.exit_code == 2
-    assert f"error: '{damaged}' is damaged (" in result.stderr
-    assert "move it away and run the study with --resume, which makes its runs again" in result.stderr
-    assert contents(Path("out/grid")) == before
-    damaged.rename("away.parquet")
-    ok(command("study", "run", study_file, "--resume"))
-    assert_frame_equal(outcome(), whole)
-
-
-def test_all_damaged_files_are_named_at_once(command: Callable[..., Result], study_file: Path) -> None:
-    ok(command("study", "run", study_file))
-    first, second = (next(Path("out/grid", kind).glob("*.parquet")) for kind in ("flows", "links"))
-    for path in (first, second):
-        path.write_bytes(b"PAR1")
-    result = command("study", "run", study_file, "--resume")
-    assert result.exit_code == 2
-    assert f"error: '{first}' is damaged (" in result.stderr
-    assert result.stderr.endswith(f". Damaged as well: '{second}'\n")
-
-
-def test_a_merged_part_that_lost_a_file_gives_way_to_what_it_replaced(
-    study_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = lh.studies.Study.load(study_file)
-    with monkeypatch.context() as dying:
-        dying.setattr(Store, "_discard", lambda *_: None)
-        lh.studies.run(study, "out", seeds=[1])
-        whole = lh.studies.run(study, "out").table
-    *_, merged = sorted(Path("out/flows").glob("*.parquet"))
-    merged.unlink()
-    store = Store(Path("out"))
-    assert store.runs().height == 8
-    assert len(store.clean()) == 1
-    assert store.runs().height == 8
-    assert_frame_equal(lh.studies.run(study, "out", execute=False).table, whole)
-
-
-def test_a_damaged_description_is_named(command: Callable[..., Result], study_file: Path) -> None:
-    ok(command("study", "run", study_file))
-    Path("out/grid/study.json").write_text("{")
-    result = command("study", "run", study_file, "--resume")
-    assert result.exit_code == 2
-    assert "error: 'out/grid/study.json' is damaged" in result.stderr
-    Path("out/grid/study.json").unlink()
-    ok(command("study", "run", study_file, "--resume"))
-
-
-# Processes that die, and processes that meet.
-
-
-def longer(study_file: Path) -> None:
-    """Make the study long enough to be stopped in the middle: three seconds of work or more."""
-    changed(study_file, '"duration" = "2 s"', '"duration" = "400 s"')
-    changed(study_file, '"1-2"', '"1-15"')
-
-
-def wait_for_parts(process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 30
-    while len(list(Path("out/grid/runs").glob("*.parquet"))) < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def test_after_a_kill_only_what_was_in_flight_is_made_again(
-    start: Callable[..., subprocess.Popen[str]],
-    command: Callable[..., Result],
-    study_file: Path,
-    made: list[int],
-) -> None:
-    longer(study_file)
-    process = start("study", "run", study_file, "--jobs", 1)
-    wait_for_parts(process)
-    process.kill()
-    process.communicate()
-    stored = Store(Path("out/grid")).runs().height
-    assert 0 < stored < 60
-    ok(command("study", "run", study_file, "--resume"))
-    assert len(made) == 60 - stored
-    ok(command("study", "run", study_file, "--out", "out/whole"))
-    assert_frame_equal(outcome(), outcome("out/whole"))
-    runs = pl.read_parquet("out/grid/runs/*.parquet")
-    assert runs["run"].n_unique() == runs.height == 60
-    assert pl.read_parquet("out/grid/flows/*.parquet").height == 120
-    assert not Path("out/grid/.unfinished").exists()
-
-
-def test_ctrl_c_keeps_what_has_finished(
-    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], study_file: Path
-) -> None:
-    longer(study_file)
-    process = start("study", "run", study_file, "--jobs", 1)
-    wait_for_parts(process)
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == 130, message
-    match = re.fullmatch(
-        r"interrupted: (\d+) of 60 runs are in out/grid; --resume makes the others\n", message
-    )
-    assert match is not None, message
-    assert outcome().height == int(match[1])
-    merged = command("study", "merge", study_file)
-    assert merged.exit_code == 1
-    missing = 60 - int(match[1])
-    assert f"{missing} of 60 runs are missing: 'lasthop study run --resume' makes them" in merged.stderr
-
-
-def test_an_impatient_ctrl_c_keeps_what_has_finished(
-    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], study_file: Path
-) -> None:
-    longer(study_file)
-    process = start("study", "run", study_file, "--jobs", 1)
-    wait_for_parts(process)
-    for _ in range(3):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.01)
-    _, message = process.communicate(timeout=60)
-    # The last one may have come when Python was leaving already.
-    assert process.returncode in (130, -signal.SIGINT), message
-    assert message.startswith("interrupted")
-    assert "Traceback" not in message
-    stored = Store(Path("out/grid")).runs().height
-    assert stored > 0
-    ok(command("study", "run", study_file, "--resume"))
-    assert outcome().height == 60
-
-
-def test_a_second_process_is_refused_and_a_dead_one_blocks_no_other(
-    start: Callable[..., subprocess.Popen[str]],
-    command: Callable[..., Result],
-    study_file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("lasthop.studies.locks.STARTING_S", 0.2)
-    longer(study_file)
-    process = start("study", "run", study_file, "--jobs", 1, "--set", "warmup=1 s", "--seeds", "1-500")
-    wait_for_parts(process)
-    for option in ("--resume", "--fresh", "--shard=1/2"):
-        result = command("study", "run", study_file, option)
-        assert result.exit_code == 2, result.output
-        assert re.search(rf"'out/grid' is in use by process {process.pid} on \S+, since ", result.stderr)
-        assert "wait for it, or choose another folder with --out" in result.stderr
-    process.kill()
-    process.communicate()
-    ok(command("study", "run", study_file, "--resume", "--seeds", "1"))
-
-
-def test_shards_work_in_one_folder_at_once(
-    start: Callable[..., subprocess.Popen[str]],
-    command: Callable[..., Result],
-    study_file: Path,
-    made: list[int],
-) -> None:
-    changed(study_file, '"duration" = "2 s"', '"duration" = "20 s"')
-    changed(study_file, '"1-2"', '"1-6"')
-    shards = [start("study", "run", study_file, "--shard", f"{index}/3") for index in (1, 2, 3)]
-    for shard in shards:
-        _, said = shard.communicate(timeout=60)
-        assert shard.returncode == 0, said
-        assert "after the last shard, 'lasthop study merge' makes the tables" in said
-    ok(command("study", "merge", study_file))
-    assert made == []
-    assert len(list(Path("out/grid/runs").glob("*.parquet"))) == 1
-    ok(command("study", "run", study_file, "--out", "out/whole"))
-    assert_frame_equal(outcome(), outcome("out/whole"))
-
-
-def test_a_shard_at_work_is_in_the_way_of_the_whole(
-    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], study_file: Path
-) -> None:
-    longer(study_file)
-    process = start("study", "run", study_file, "--jobs", 1, "--shard", "1/2")
-    wait_for_parts(process)
-    for words in (["merge", study_file], ["run", study_file, "--shard", "1/2"]):
-        result = command("study", *words)
-        assert result.exit_code == 2, result.output
-        assert f"'out/grid' is in use by process {process.pid}" in result.stderr
-        assert "shard 1/2 is at work there; wait for it" in result.stderr
-    process.kill()
-    process.communicate()
-
-
-# Disks that fill up.
-
-
-def test_a_file_that_may_not_grow_stops_the_study_and_spares_what_is_stored(
-    start: Callable[..., subprocess.Popen[str]],
-    files_up_to: Callable[[int], Callable[[], None]],
-    command: Callable[..., Result],
-    study_file: Path,
-) -> None:
-    ok(command("study", "run", study_file))
-    before = outcome()
-
-    process = start("study", "run", study_file, "--seeds", "1-20", "--resume", preexec_fn=files_up_to(4096))
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == 2, message
-    assert "Traceback" not in message
-    assert re.search(r"error: cannot write 'out/grid/.*parquet': file too large", message), message
-    assert_frame_equal(outcome(), before)
-    ok(command("study", "run", study_file, "--resume", "--seeds", "1-3"))
-
-
-def test_a_full_disk_stops_the_study_and_spares_what_is_stored(
-    start: Callable[..., subprocess.Popen[str]], command: Callable[..., Result], study_file: Path
-) -> None:
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    small = Path("small-disk").absolute()
-    small.mkdir()
-    words = [str(mount), "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
-    if mount is None or umount is None or subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small disk")
-    try:
-        folder = small / "grid"
-        ok(command("study", "run", study_file, "--out", folder))
-        before = outcome(folder)
-        process = start("study", "run", study_file, "--seeds", "1-2000", "--resume", "--out", folder)
-        _, message = process.communicate(timeout=60)
-        assert process.returncode == 2, message
-        assert "no space left on device" in message
-        assert "What was stored before is whole; make room: 'lasthop study run' goes on with" in message
-        assert "Traceback" not in message
-        assert_frame_equal(outcome(folder), before)
-        (small / "filler").write_bytes(b"")
-        with suppress(OSError), (small / "filler").open("wb", buffering=0) as filler:
-            while True:
-                filler.write(bytes(1024))
-        for seeds in ("1-2", "1-3"):
-            full = command("study", "run", study_file, "--seeds", seeds, "--resume", "--out", folder)
-            assert full.exit_code == 2, full.output
-            assert "no space left on device" in full.stderr
-            assert (
-                "What was stored before is whole; make room: 'lasthop study run' goes on with" in full.stderr
-            )
-        (small / "filler").unlink()
-        assert_frame_equal(outcome(folder), before)
-        kept = Store(folder).runs()
-        assert kept.height >= 8
-        assert set(before["run"]) <= set(kept["run"])
-    finally:
-        subprocess.run([str(umount), str(small)], check=True)
-
-
-# More seeds where they are needed.
-
-
 def test_until_adds_seeds_point_by_point(
     command: Callable[..., Result], study_file: Path, made: list[int]
 ) -> None:
@@ -675,171 +341,6 @@ def test_until_that_is_never_reached_stops_at_its_limit(
     assert outcome().height > 8
 
 
-# The store.
-
-
-def test_parts_are_merged_on_the_way_and_no_run_is_there_twice(
-    study_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stores, "MERGE_AT", 3)
-    monkeypatch.setattr("lasthop.runner.POLL_INTERVAL_S", 0.001)
-    study = lh.studies.Study.load(study_file).with_seeds(range(30))
-    result = lh.studies.run(study, "out", jobs=1)
-    assert result.table.height == 120
-    assert pl.read_parquet("out/runs/*.parquet").height == 120
-    assert pl.read_parquet("out/flows/*.parquet").height == 240
-
-
-def test_a_merge_that_dies_before_it_cleans_up_doubles_nothing(
-    study_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = lh.studies.Study.load(study_file)
-    with monkeypatch.context() as dying:
-        dying.setattr(Store, "_discard", lambda *_: None)
-        dying.setattr(stores, "MERGE_AT", 1)
-        lh.studies.run(study, "out", jobs=1)
-        result = lh.studies.run(study.with_seeds([1, 2, 3]), "out", jobs=1)
-    assert len(list(Path("out/runs").glob("*.parquet"))) > 1
-    store = Store(Path("out"))
-    assert store.runs().height == 12
-    flows = store.table("flows", store.runs()["run"])
-    assert flows is not None
-    assert flows.height == 24
-    lh.studies.run(study, "out")
-    assert len(list(Path("out/runs").glob("*.parquet"))) == 1
-    assert_frame_equal(lh.studies.load("out").table, result.table)
-
-
-def test_a_part_without_its_runs_is_swept_away(study_file: Path) -> None:
-    study = lh.studies.Study.load(study_file)
-    whole = lh.studies.run(study, "out").table
-    runs = next(Path("out/runs").glob("*.parquet"))
-    orphan = Path("out/flows", f"{runs.stem[:-8]}deadbeef.parquet")
-    shutil.copy(Path("out/flows") / runs.name, orphan)
-    foreign = Path("out/flows/mine.parquet")
-    shutil.copy(orphan, foreign)
-    assert_frame_equal(lh.studies.load("out").table, whole)
-    lh.studies.run(study, "out")
-    assert not orphan.exists()
-    assert foreign.exists()
-
-
-def test_series_are_kept_and_made_up_for(study_file: Path, made: list[int]) -> None:
-    study = lh.studies.Study.load(study_file)
-    before = lh.studies.run(study, "out").table
-    keep = (
-        'keep = [{ table = "link_series", links = ["bottleneck"], columns = ["time_s", "queue_packets"] }]\n'
-    )
-    study_file.write_text(keep + STUDY)
-    result = lh.studies.run(lh.studies.Study.load(study_file), "out")
-    assert len(made) == 16
-    assert_frame_equal(result.table.drop(INCIDENTAL), before.drop(INCIDENTAL))
-    series = result.series("link_series")
-    assert series.columns == ["loss", "proto", "seed", "link", "time_s", "queue_packets"]
-    assert series["link"].unique().to_list() == ["bottleneck"]
-    assert series.select("loss", "proto", "seed").unique().height == 8
-    assert_frame_equal(lh.studies.load("out").series("link_series"), series)
-    parts = list(result.series_in_parts("link_series", rows=series.height // 3))
-    assert len(parts) > 2
-    assert_frame_equal(pl.concat(parts), series)
-    (only,) = result.series_in_parts("link_series", ["time_s", "no_such"])
-    assert_frame_equal(only, series.drop("link", "queue_packets"))
-    lh.studies.run(lh.studies.Study.load(study_file), "out")
-    assert len(made) == 16
-    assert result.series("flows").height == 16
-    with pytest.raises(lh.OutputError, match="the study keeps no 'hops': it keeps flows, links, link_series"):
-        result.series("hops")
-
-
-def test_several_studies_share_a_folder_and_every_run_is_made_once(study_file: Path, made: list[int]) -> None:
-    first = lh.studies.Study.load(study_file)
-    other = Path("other.toml")
-    other.write_text(
-        'keep = [{ name = "queue", table = "link_series", columns = ["time_s", "queue_packets"] }]\n'
-        + STUDY.replace('"grid"', '"other"')
-        .replace("[0, 0.01]", "[0.01, 0.02]")
-        .replace("timeouts", "jain_index")
-    )
-    second = lh.studies.Study.load(other)
-    results = lh.studies.run_many([first, second], "out")
-    assert len(made) == 12
-    assert list(results) == ["grid", "other"]
-    assert lh.studies.names_in("out") == ["grid", "other"]
-    assert_frame_equal(lh.studies.load("out", "other").table, results["other"].table)
-    shared = results["grid"].table.filter(pl.col("loss") == 0.01)["run"]
-    assert shared.to_list() == results["other"].table.filter(pl.col("loss") == 0.01)["run"].to_list()
-    assert results["other"].series("queue").select("loss", "proto", "seed").unique().height == 8
-    with pytest.raises(lh.OutputError, match="'out' holds 2 studies, name one: grid, other"):
-        lh.studies.load("out")
-    with pytest.raises(lh.OutputError, match="'out' holds no study 'third': it holds grid, other"):
-        lh.studies.load("out", "third")
-    lh.studies.run_many([second, first], "out")
-    assert len(made) == 12
-
-
-def test_the_title_of_a_scenario_does_not_change_its_runs(study_file: Path, made: list[int]) -> None:
-    study = lh.studies.Study.load(study_file)
-    lh.studies.run(study, "out")
-    changed(Path("small.toml"), '"small"', '"large"')
-    lh.studies.run(lh.studies.Study.load(study_file), "out")
-    assert len(made) == 8
-    changed(Path("small.toml"), '"5 Mbit/s"', '"5.1 Mbit/s"')
-    lh.studies.run(lh.studies.Study.load(study_file), "out")
-    assert len(made) == 16
-
-
-def test_a_file_that_the_scenario_reads_belongs_to_the_run(
-    command: Callable[..., Result], study_file: Path, made: list[int]
-) -> None:
-    trace = Path("frames.txt")
-    trace.write_text("1000\n2000\n1500\n")
-    frames = '{ kind = "frames", file = "frames.txt", frame_rate = 25, repeat = true }'
-    changed(study_file, "[set]", f'[set]\n"flows.1.traffic" = {frames}')
-    changed(study_file, '"timeouts"', '"realtime_index"')
-    ok(command("study", "run", study_file))
-    before = outcome()
-    assert before["realtime_index"].null_count() == 0
-    runs = pl.read_parquet("out/grid/runs/*.parquet")
-    assert list(json.loads(runs["inputs"][0])) == ["frames.txt"]
-    flows = pl.read_parquet("out/grid/flows/*.parquet").filter(pl.col("name") == "right")
-    assert json.loads(flows["realtime_options"][0])["threshold_s"] == 0.1
-    trace.write_text("1000\n2000\n1501\n")
-    assert command("study", "run", study_file).exit_code == 2
-    ok(command("study", "run", study_file, "--resume"))
-    assert len(made) == 16
-    assert set(outcome()["run"]).isdisjoint(before["run"])
-
-
-def test_a_scenario_inside_a_study_finds_its_files_beside_the_study(study_file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "deep" / "er"
-    folder.mkdir(parents=True)
-    (folder / "frames.txt").write_text("1000\n2000\n1500\n")
-    traffic = {"kind": "frames", "file": "frames.txt", "frame_rate": 25, "repeat": True}
-    with pytest.raises(lh.ScenarioError, match=r"frames\.txt"):
-        lh.Scenario.load("small.toml").replace({"flows.0.traffic": traffic})
-    content = {"name": "inside", "seeds": "1", "metrics": ["goodput_bit_s"], "scenario": lh.EXAMPLE}
-    content["set"] = {"flows.0.traffic": traffic}
-    (folder / "inside.json").write_text(json.dumps(content))
-    assert lh.studies.run(lh.studies.Study.load(folder / "inside.json"), "out").is_complete
-
-
-def test_the_hops_of_a_flow_can_be_kept(study_file: Path) -> None:
-    study_file.write_text('keep = [{ table = "hops", flows = ["ri*"], columns = ["packet"] }]\n' + STUDY)
-    hops = lh.studies.run(lh.studies.Study.load(study_file), "out", seeds=[1]).series("hops")
-    assert hops.columns == ["loss", "proto", "seed", "flow", "packet"]
-    assert hops["flow"].unique().to_list() == ["right"]
-
-
-def test_a_merge_of_nothing_makes_no_folder(command: Callable[..., Result], study_file: Path) -> None:
-    result = command("study", "merge", study_file)
-    assert result.exit_code == 2
-    assert result.stderr == (
-        "error: nothing to merge: 'out/grid' holds no runs; name the folder of the shards with --out, or "
-        "make them with 'lasthop study run'\n"
-    )
-    assert not Path("out").exists()
-
-
 def test_many_points_are_shown_at_once(start: Callable[..., subprocess.Popen[str]], study_file: Path) -> None:
     """A hundred points took 2.9 s of CPU once; what is counted is the command, its imports included."""
     changed(study_file, "[0, 0.01]", str([place / 10_000 for place in range(50)]))
@@ -892,26 +393,6 @@ def test_a_study_to_start_from_runs(
     assert "'lab-scenario.toml' is already there and is not overwritten" in again.stderr
 
 
-def test_after_a_kill_show_counts_what_the_folder_holds(
-    command: Callable[..., Result], study_file: Path
-) -> None:
-    """Runs that were stored after the table was last written are there, and not missing."""
-    ok(command("study", "run", study_file, "--seeds", "1"))
-    table = Path("out/grid/results.parquet")
-    described = Path("out/grid/study.json")
-    before, said = table.read_bytes(), described.read_bytes()
-    ok(command("study", "run", study_file, "--resume"))
-    table.write_bytes(before)
-    content, _ = seals.checked(said)
-    content["runs"]["wanted"], content["study"]["seeds"] = 8, [1, 2]
-    described.write_text(seals.sealed(content))
-    shown = ok(command("study", "show", "out/grid"))
-    assert shown.stderr == (
-        "4 of 8 runs are not in the table, of which the folder holds 4: 'lasthop study merge' puts these in, "
-        "'lasthop study run --resume' makes the others\n"
-    )
-
-
 def test_progress_has_lines_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, study_file: Path
 ) -> None:
@@ -933,9 +414,6 @@ def test_nothing_is_left_of_the_environment() -> None:
         "platform",
     }
     assert os.uname().nodename not in stores.versions()["platform"]
-
-
-# What the documentation says.
 
 
 def test_the_reference_lists_every_known_metric() -> None:
