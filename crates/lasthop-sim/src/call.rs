@@ -34,7 +34,7 @@ columns! {
         /// how often the picture froze: a frame was shown for more than three times the mean of the 30 before it, and
         /// for more than that mean and 150 ms
         freezes: Option<u64> = About::new("", "freezes").lower().mean().shown("freezes");
-        /// for how long it was frozen in all
+        /// total time for which it was frozen
         freeze_s: Option<f64> = About::new("s", "freeze time").lower().mean().shown("frozen").compared()
             .says("is frozen {} longer", "is frozen {} shorter").times("is frozen {} times as long");
         /// opinion of the picture by ITU-T G.1070, from 1 to 5 (H.264 in VGA): by video rate, frame rate and the share

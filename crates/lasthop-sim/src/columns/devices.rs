@@ -130,7 +130,7 @@ devices_count! {
     /// Link-layer retransmission on one direction of a link, within the measured time.
     arq: ArqSummary, "ARQ {}" {
         holds {
-            /// frames that a link with retransmission has sent and that are not acknowledged, at that time
+            /// frames that a link with retransmission has sent and that are not acknowledged yet, at that time
             arq_outstanding = About::new("packets", "ARQ outstanding").mean();
         }
         /// transmissions on a link with retransmission beyond the first of each frame; `packets_sent` of the link
@@ -146,17 +146,17 @@ devices_count! {
     cellular: CellularSummary, "cell: {}" {
         /// transport blocks of the user that were sent, once for each transmission
         blocks: u64 = About::new("", "transport blocks").sum();
-        /// resource blocks that they took
+        /// resource blocks that they used
         resource_blocks: u64 = About::new("", "resource blocks").sum().shown("resource blocks");
         /// scheduling requests of the idle uplink of the user
         requests: u64 = About::new("", "scheduling requests").sum();
-        /// transmissions of blocks beyond their first
+        /// retransmissions of blocks by HARQ
         harq_retransmissions: u64 = About::new("", "HARQ retransmissions").sum().shown("HARQ retransmissions");
         /// blocks that HARQ gave up
         harq_failures: u64 = About::new("", "blocks that HARQ gave up").lower().sum();
-        /// blocks with a PDU that RLC sent again, or with a part of one
+        /// blocks that carry a PDU retransmitted by RLC, or a part of one
         rlc_retransmissions: u64 = About::new("", "RLC retransmissions").sum().shown("RLC retransmissions");
-        /// times that the user went to another cell
+        /// handovers of the user to another cell
         handovers: u64 = About::new("", "handovers").sum();
     }
 
@@ -179,18 +179,19 @@ devices_count! {
     /// FEC over one direction of a link, within the measured time; several count together.
     fec: FecSummary, "FEC: {}" {
         holds {
-            /// packets that wait at the far end of FEC in order for what may still be rebuilt, at that time
+            /// packets that wait at the FEC decoder, which keeps the order, for packets that it may still rebuild, at
+            /// that time
             fec_waiting = About::new("packets", "FEC waiting").mean();
         }
-        /// packets that were put into blocks
+        /// packets that FEC protects: those put into blocks
         sources: u64 = About::new("packets", "packets coded").sum();
-        /// repairs of FEC that were sent
+        /// repair packets that FEC sent
         repairs: u64 = About::new("packets", "repairs sent").sum();
-        /// packets that the far end of FEC rebuilt
+        /// packets that the FEC decoder rebuilt
         rebuilt: u64 = About::new("packets", "packets rebuilt").sum().shown("FEC rebuilt");
-        /// packets of blocks of FEC that were lost and that nothing rebuilt
+        /// packets of FEC blocks that were lost and not rebuilt
         given_up: u64 = About::new("packets", "packets given up").lower().sum();
-        /// packets that arrived when FEC had rebuilt them
+        /// packets that arrived after FEC had rebuilt them
         late: u64 = About::new("packets", "originals too late").sum();
     }
 
@@ -202,9 +203,9 @@ devices_count! {
         }
         /// segments that the WTCP agent kept
         kept: u64 = About::new("packets", "packets kept").sum();
-        /// segments that the WTCP agent sent again for duplicate ACKs
+        /// segments that the WTCP agent retransmitted for duplicate ACKs
         repeats_by_duplicate: u64 = About::new("packets", "retransmitted for duplicate ACKs").sum().shown("WTCP: ACK");
-        /// segments that the WTCP agent sent again because its timer ran out
+        /// segments that the WTCP agent retransmitted because its timer expired
         repeats_by_timer: u64 = About::new("packets", "retransmitted by timer").sum().shown("WTCP: timer");
         /// segments that the WTCP agent sent because a host had arrived
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();
@@ -212,7 +213,7 @@ devices_count! {
         withheld: u64 = About::new("packets", "ACKs withheld").sum();
         /// data that the host had already and that the WTCP agent answered
         answered: u64 = About::new("packets", "data answered").sum();
-        /// time in all by which the WTCP agent moved timestamps
+        /// total time by which the WTCP agent shifted timestamps
         hidden_s: f64 = About::new("s", "time hidden").sum();
         /// connections without timestamps, which the WTCP agent does not touch
         without_timestamps: u64 = About::new("", "connections without timestamps").sum();
@@ -244,7 +245,7 @@ devices_count! {
         sent: u64 = About::new("packets", "ACKs sent").sum().shown("FastACK: sent");
         /// ACKs of the station that FastACK withheld
         withheld: u64 = About::new("packets", "ACKs withheld").sum().shown("FastACK: withheld");
-        /// packets that FastACK sent again because the station lacked them although its MAC had them
+        /// packets that FastACK retransmitted because the station lacked them although its MAC had acknowledged them
         repeats: u64 = About::new("packets", "packets retransmitted").lower().sum();
         /// data that the sender sent although they were acknowledged, and that FastACK answered
         answered: u64 = About::new("packets", "data answered").sum();
@@ -258,13 +259,13 @@ devices_count! {
     zhuge: ZhugeSummary, "Zhuge: {}" {
         /// ACKs that Zhuge delayed
         delayed: u64 = About::new("packets", "ACKs delayed").sum().shown("Zhuge: delayed");
-        /// time in all by which Zhuge delayed ACKs
+        /// total time by which Zhuge delayed ACKs
         added_s: f64 = About::new("s", "delay added").sum();
-        /// packets that have crossed the link and of which Zhuge had predicted how long they would wait
+        /// packets that crossed the link and whose wait Zhuge had predicted
         predicted: u64 = About::new("packets", "waits predicted").sum();
-        /// time in all for which these waited
+        /// total time for which these waited
         waited_s: f64 = About::new("s", "time waited").sum();
-        /// time in all by which those predictions were mistaken
+        /// sum of the absolute errors of those predictions
         missed_s: f64 = About::new("s", "error of predictions").lower().sum();
     }
 
@@ -272,15 +273,15 @@ devices_count! {
     l4span: L4SpanSummary, "L4Span: {}" {
         /// packets that L4Span marked, ahead or on their way
         marked: u64 = About::new("packets", "packets marked").sum().shown("L4Span: marks");
-        /// those of them of which ACKs tell before they have come through
+        /// those of them that ACKs report before the packets have crossed the link
         told_ahead: u64 = About::new("packets", "marks reported ahead").sum();
         /// packets that L4Span dropped
         dropped: u64 = About::new("packets", "packets dropped").lower().sum();
-        /// packets that have crossed the link and of which L4Span had predicted how long they would wait
+        /// packets that crossed the link and whose wait L4Span had predicted
         predicted: u64 = About::new("packets", "waits predicted").sum();
-        /// time in all for which these waited
+        /// total time for which these waited
         waited_s: f64 = About::new("s", "time waited").sum();
-        /// time in all by which those predictions were mistaken
+        /// sum of the absolute errors of those predictions
         missed_s: f64 = About::new("s", "error of predictions").lower().sum();
     }
 
@@ -292,11 +293,11 @@ devices_count! {
         }
         /// packets that were kept
         kept: u64 = About::new("packets", "packets kept").sum();
-        /// packets sent again because a duplicate ACK asked for them
+        /// packets retransmitted for duplicate ACKs
         repeats_by_duplicate: u64 = About::new("packets", "retransmitted for duplicate ACKs").sum().shown("Snoop: ACK");
-        /// packets sent again because SACK blocks left them out
+        /// packets retransmitted because SACK blocks showed a hole
         repeats_by_hole: u64 = About::new("packets", "retransmitted for holes").sum();
-        /// packets sent again because the local timer ran out
+        /// packets retransmitted because the local timer expired
         repeats_by_timer: u64 = About::new("packets", "retransmitted by timer").sum().shown("Snoop: timer");
         /// packets sent because a host had arrived
         repeats_at_handoff: u64 = About::new("packets", "sent at handoffs").sum();

@@ -108,14 +108,14 @@ const FLOW_SERIES: [Declared; 22] = [
         "lost_packets",
         Kind::Unsigned,
         About::new("packets", "packets lost"),
-        "packets from the sender that the network lost in the interval, those sent again included",
+        "packets from the sender that the network lost in the interval, retransmissions included",
     ),
     (
         "split_held_bytes",
         Kind::Unsigned,
         About::new("bytes", "bytes held"),
-        "of the half of a split connection that a proxy sends: what the proxy holds of it at that time, what \
-         is in flight included; null for others",
+        "only of the half of a split connection that a proxy sends: bytes that the proxy holds at that time, those in \
+         flight included; null for others",
     ),
     (
         "first_sent_packets",
@@ -134,35 +134,35 @@ const FLOW_SERIES: [Declared; 22] = [
         "settled_packets",
         Kind::Unsigned,
         About::new("packets", "packets settled"),
-        "packets of such a flow that arrived in the interval or, if nothing repeats them, were lost in it: \
+        "packets of such a flow that arrived in the interval or, if nothing retransmits them, were lost in it; \
          `timely_packets` is a part of them; null for others",
     ),
     (
         "stall_s",
         Kind::Number,
         About::new("s", "stall time"),
-        "how long playing has stood still so far, the wait before its start not counted; null for flows without a \
-         player that waits for what has not come",
+        "total time of stalls so far, without the wait before the start; null for flows without a player that stalls \
+         for missing data",
     ),
     (
         "video_rate_bit_s",
         Kind::Number,
         About::new("bit/s", "video rate"),
-        "of a flow with frames, what was encoded in the interval; of a player of segments, the bit rate of the newest \
-         one, null before it; null for others",
+        "of a flow with frames, the rate encoded in the interval; of a player of segments, the bit rate of the newest \
+         segment, null before the first; null for others",
     ),
     (
         "frame_delay_s",
         Kind::Number,
         About::new("s", "frame delay"),
-        "from the generation of the frame that was shown last to its display, which the playout buffer is a part of; \
-         null before the first, and for flows without frames",
+        "from the generation to the display of the frame that was shown last, the wait in the playout buffer \
+         included; null before the first, and for flows without frames",
     ),
     (
         "video_buffer_s",
         Kind::Number,
         About::new("s", "video buffer"),
-        "playing time of the video that is at the viewer at that time and was not shown yet; null for flows without \
+        "playing time of the video that the viewer has and has not shown yet, at that time; null for flows without \
          video",
     ),
     (
@@ -188,7 +188,7 @@ const LINK_SERIES: [Declared; 5] = [
         "throughput_bit_s",
         Kind::Number,
         About::new("bit/s", "throughput"),
-        "what was transmitted in the interval",
+        "bits transmitted in the interval, over its length",
     ),
     (
         "utilisation",
@@ -241,7 +241,12 @@ const HOPS: [Declared; 13] = [
 ];
 
 const WINDOWS: [Declared; 21] = [
-    ("time_ns", Kind::Unsigned, About::new("ns", "time"), "when the window, or the model behind it, changed"),
+    (
+        "time_ns",
+        Kind::Unsigned,
+        About::new("ns", "time"),
+        "when the window, or the controller's model, changed",
+    ),
     FLOW,
     ("cwnd_segments", Kind::Number, About::new("segments", "cwnd"), "congestion window after the change"),
     (
@@ -282,7 +287,7 @@ const WINDOWS: [Declared; 21] = [
         "target_segments",
         Kind::Number,
         About::new("segments", "target"),
-        "what the path holds by these estimates",
+        "bandwidth-delay product by these estimates",
     ),
     (
         "flight_segments",
@@ -306,7 +311,7 @@ const WINDOWS: [Declared; 21] = [
         "extra_acked_segments",
         Kind::Number,
         About::new("segments", "excess of ACKs"),
-        "what is added to the window for ACKs that come in bursts",
+        "addition to the window for ACKs that arrive in bursts",
     ),
     (
         "full_rounds",
@@ -319,13 +324,13 @@ const WINDOWS: [Declared; 21] = [
         "restarts_from_idle",
         Kind::Flag,
         About::new("", "restart from idle"),
-        "whether the sender was idle, and nothing has been delivered since",
+        "whether the sender was idle and nothing has been delivered since",
     ),
     (
         "is_app_limited",
         Kind::Flag,
         About::new("", "application-limited"),
-        "whether what the last ACK delivered had been limited by the application",
+        "whether the data acknowledged last had been limited by the application",
     ),
 ];
 
@@ -339,7 +344,7 @@ const FRAMES: [Declared; 15] = [
         "at",
         Kind::Text,
         About::new("", "seen at"),
-        "node at which it was seen: its sender, or one that had it in its receiver",
+        "node at which it was seen: its sender, or a node that detected it",
     ),
     (
         "kind",
@@ -362,12 +367,7 @@ const FRAMES: [Declared; 15] = [
     ),
     ("bytes", Kind::Short, About::new("bytes", "size"), "size of the MPDU, its check sequence included"),
     ("rate_bit_s", Kind::Number, About::new("bit/s", "rate"), "rate at which it was sent"),
-    (
-        "duration_s",
-        Kind::Number,
-        About::new("s", "duration"),
-        "for how long the medium is reserved after it (NAV)",
-    ),
+    ("duration_s", Kind::Number, About::new("s", "duration"), "time for which it reserves the medium (NAV)"),
     (
         "rssi_dbm",
         Kind::Number,

@@ -28,11 +28,11 @@ columns! {
         /// order during the warm-up counts when the gap before it is filled, so a short measurement may show more
         /// goodput than throughput
         goodput_bit_s: f64 = About::new("bit/s", "goodput").higher().sum().shown("goodput");
-        /// bytes on the wire that reached the receiver, headers and repetitions included, over the measured time
+        /// bytes on the wire that reached the receiver, headers and retransmissions included, over the measured time
         throughput_bit_s: f64 = About::new("bit/s", "throughput").sum();
         /// bytes handed to the application
         bytes_delivered: u64 = About::new("bytes", "bytes delivered").higher().sum();
-        /// packets from sender to receiver, repetitions included
+        /// packets from sender to receiver, retransmissions included
         packets_sent: u64 = About::new("packets", "packets sent").sum();
         /// packets from receiver to sender
         acks_sent: u64 = About::new("packets", "ACKs sent").sum();
@@ -40,20 +40,20 @@ columns! {
         packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").sum();
         /// packets from receiver to sender that were lost
         acks_lost: Causes = About::new("packets", "ACKs lost").called("lost_{}_acks").sum();
-        /// data packets sent again; null for a sender that never does, as of datagrams
+        /// data packets that were retransmitted; null for senders that never retransmit, such as those of datagrams
         retransmitted_packets: Option<u64> =
             About::new("packets", "retransmissions").sum().shown("retransmitted");
         /// expiries of the retransmission timer; for rate-based senders, silences of the receiver that lowered the rate
         /// or began a blackout; null for datagrams, and for real stacks, which do not report them
         timeouts: Option<u64> = About::new("", "timeouts").sum().shown("timeouts");
-        /// recovery episodes that duplicate ACKs or SACK began; null for senders that have none
+        /// recovery episodes started by duplicate ACKs or SACK; null for senders without fast recovery
         fast_recoveries: Option<u64> = About::new("", "fast recoveries").sum();
         /// What losses were taken for, if the sender tells them apart.
         loss_verdicts: Option<LossVerdicts> = About::group("{}", "{}");
-        /// reductions of the window that were undone, because nothing had been lost (F-RTO, Eifel, DSACK); null for
-        /// all but TCP
+        /// window reductions that were undone because nothing had been lost (F-RTO, Eifel, DSACK); null for all but
+        /// TCP
         undone_reductions: Option<u64> = About::new("", "undone reductions").sum();
-        /// only with `reader`: times that the receiver closed its window
+        /// only with `reader`: how often the receiver closed its window
         #[serde(skip_serializing_if = "Option::is_none")]
         zero_windows: Option<u64> = About::new("", "zero windows").sum().rare();
         /// only with `reader`: time during which the sender knew the window to be closed

@@ -45,9 +45,9 @@ columns! {
         /// packets dropped because another packet took the last place in the queue at the same instant; a hash
         /// decides such ties
         tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
-        /// packets that arrived in the same instant in which another left the queue; departures go first, so that a
-        /// queue is a packet shorter then than if they went second. Counted at queues that are managed (RED, PIE, CoDel
-        /// and the like, `mark`) and whose link neither repeats nor is a radio channel
+        /// packets that arrived in the instant in which another left the queue; the departure comes first, so the
+        /// queue is one packet shorter than in the other order. Counted at managed queues (RED, PIE, CoDel and the
+        /// like, `mark`), except on links with retransmission and on radio channels
         tied_arrivals: Option<u32> = About::new("packets", "arrivals that met a departure").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
@@ -85,15 +85,15 @@ columns! {
         rts_failures: u64 = About::new("frames", "RTS not answered").lower().sum();
         /// acknowledgements that were expected and did not come (`ACKFailureCount`)
         ack_failures: u64 = About::new("frames", "acknowledgements missed").lower().sum().shown("MAC retries");
-        /// transmissions of data frames, repetitions included
+        /// transmissions of data frames, retransmissions included
         attempts: u64 = About::new("frames", "data frames transmitted").sum();
-        /// transmissions of PPDUs with data, repetitions included: from 802.11n on a PPDU carries several frames
+        /// transmissions of PPDUs with data, retransmissions included; from 802.11n on a PPDU carries several frames
         ppdus: u64 = About::new("PPDUs", "PPDUs with data").sum();
-        /// data frames of a PPDU, mean
+        /// mean number of data frames in a PPDU
         aggregate_mean: Option<f64> = About::new("frames", "mean aggregate").mean();
         /// packets that waited in the reorder buffer of the receiver for earlier ones, from 802.11n on
         reordered: u64 = About::new("packets", "packets held for order").lower().sum();
-        /// how long they waited, mean
+        /// mean time for which they waited
         reorder_wait_mean_s: Option<f64> = About::new("s", "mean wait for order").lower().mean();
         /// data frames received again, by sequence control (`FrameDuplicateCount`)
         duplicates: u64 = About::new("frames", "duplicates received").sum();
@@ -103,7 +103,7 @@ columns! {
         retries_received: u64 = About::new("frames", "retries received").sum();
         /// frames of any kind that the receiver detected and could not decode (`FCSErrorCount`)
         fcs_errors: u64 = About::new("frames", "frames not decoded").lower().sum();
-        /// those of them that met another frame
+        /// those of them that collided with another frame
         collisions: u64 = About::new("frames", "frames that collided").lower().sum();
         /// those of them that were too weak
         too_weak: u64 = About::new("frames", "frames too weak").sum();

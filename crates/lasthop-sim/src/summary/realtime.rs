@@ -19,16 +19,16 @@ columns! {
         delayed_packets: u64 = About::new("packets", "delayed packets").lower().sum();
         /// packets with data that arrived
         received_packets: u64 = About::new("packets", "packets received").sum();
-        /// packets that were transmitted, and what the data still waiting at the sender at the end would fill, or what
-        /// a rate-based sender dropped, but not what is withdrawn when the application stops; null for a file without
-        /// end and for a real stack
+        /// packets that were transmitted, those that the data still waiting at the sender at the end would fill, and
+        /// those that a rate-based sender dropped; data withdrawn when the application stops does not count. Null for
+        /// a file without end and for a real stack
         generated_packets: Option<u64> = About::new("packets", "packets generated").sum();
         /// packets with data that left the sender at least once
         transmitted_packets: u64 = About::new("packets", "packets transmitted").sum();
-        /// transmissions of packets with data, repetitions included
+        /// transmissions of packets with data, retransmissions included
         transmissions: u64 = About::new("packets", "transmissions").sum();
-        /// how many of these the network lost, and copies of them that helpers such as Snoop sent; what a link repairs
-        /// by itself is not lost
+        /// transmissions that the network lost, including those of copies that helpers such as Snoop sent; losses that
+        /// a link repairs itself do not count
         lost_transmissions: u64 = About::new("packets", "transmissions lost").lower().sum();
         /// Real-Time Performance Index: timely packets over packets sent (`sent`)
         realtime_index: Option<f64> = About::share("real-time index").higher().mean().shown("timely")

@@ -17,35 +17,35 @@ columns! {
     pub struct SplitSummary {
         /// senders of a split connection's proxies, joined by `+`
         transport: String = About::new("", "senders of the proxies");
-        /// packets that the proxies of a split connection sent on, repetitions included
+        /// packets that the proxies of a split connection sent, retransmissions included
         packets_sent: u64 = About::new("packets", "packets sent").sum();
-        /// packets from the proxies of a split connection that were lost
+        /// packets sent by the proxies of a split connection that were lost
         packets_lost: u64 = About::new("packets", "packets lost").sum();
-        /// packets that the proxies of a split connection sent again
+        /// packets that the proxies of a split connection retransmitted
         retransmitted_packets: u64 = About::new("packets", "retransmissions").sum().shown("proxy resent");
         /// expiries of the retransmission timer at the proxies of a split connection
         timeouts: u64 = About::new("", "timeouts").sum();
         /// mean RTT beyond the last proxy of a split connection, of segments that were sent once
         rtt_mean_s: Option<f64> = About::new("s", "mean RTT").lower().mean();
-        /// bytes that the first proxy of a split connection took in order, over the measured time
+        /// bytes that the first proxy of a split connection accepted in order, over the measured time
         accepted_bit_s: f64 = About::new("bit/s", "rate accepted").sum();
-        /// time average of what the proxies of a split connection held, what was under way from them included
+        /// time average of the data that the proxies of a split connection held, data in flight from them included
         avg_held_bytes: f64 = About::new("bytes", "bytes held").mean();
-        /// maximum that a proxy of a split connection held
+        /// most data that a proxy of a split connection held at once
         max_held_bytes: u64 = About::new("bytes", "maximum bytes held").mean();
-        /// at the end of the run, bytes that the source knows to be acknowledged and the sink does not have
+        /// bytes that were acknowledged to the source and had not reached the sink at the end of the run
         acked_not_delivered_bytes: u64 = About::new("bytes", "acknowledged, not delivered").lower().sum()
             .shown("acked, not there");
-        /// times that the state of a split connection moved to another proxy
+        /// how often the state of a split connection moved to another proxy
         moves: u64 = About::new("", "moves").sum();
         /// bytes that moved with the state of a split connection
         moved_bytes: u64 = About::new("bytes", "bytes moved").sum();
-        /// time during which the state of a split connection was moving and nothing passed
+        /// time during which the state of a split connection moved and the connection stood still
         halted_s: f64 = About::new("s", "time halted").lower().sum();
-        /// connections that a proxy ended before their time: the other half timed out or was reset, or the state was
+        /// connections that a proxy aborted because the other half timed out or was reset, or because the state was
         /// lost
         resets: u64 = About::new("", "connections reset").lower().sum();
-        /// bytes that proxies held of connections whose state was lost when their host moved
+        /// bytes held by proxies for connections whose state was lost when their host moved
         lost_bytes: u64 = About::new("bytes", "bytes lost with the state").lower().sum();
     }
 }

@@ -84,21 +84,20 @@ columns! {
             .beside("pages").lower().shown("p99 page").compared()
             .says("has a p99 page time {} longer", "has a p99 page time {} shorter")
             .times("has a p99 page time {} times as long");
-        /// data packets sent again; transports are compared by the share of these, because the count grows
-        /// with the load; null where no sender sends again, as with datagrams
+        /// data packets that were retransmitted; comparisons use the share, because the count grows with the load;
+        /// null where no sender retransmits, as with datagrams
         retransmitted_packets: Option<u64> = About::new("packets", "retransmissions").shown("retransmitted");
-        /// data packets sent again over data packets sent
+        /// retransmitted data packets over data packets sent
         retransmitted_share: Option<f64> = About::share("retransmissions per packet")
             .lower().compared().says("retransmits {} more per packet", "retransmits {} less per packet")
             .times("retransmits {} times as much per packet");
-        /// expiries of the retransmission timer; transports are compared by those per packet; null where no sender
-        /// has one
+        /// expiries of the retransmission timer; comparisons use the share; null where no sender has such a timer
         timeouts: Option<u64> = About::new("", "timeouts").shown("timeouts");
         /// expiries of the retransmission timer over data packets sent
         timeout_share: Option<f64> = About::share("timeouts per packet")
             .lower().compared().says("has {} more timeouts per packet", "has {} fewer timeouts per packet")
             .times("has {} times as many timeouts per packet");
-        /// packets that helpers in the network sent again; only where one can
+        /// packets that helpers in the network retransmitted; only where a helper can
         #[serde(skip_serializing_if = "Option::is_none")]
         helper_retransmissions: Option<u64> = About::new("packets", "retransmissions by helpers")
             .rare().shown("by helpers");
@@ -106,9 +105,12 @@ columns! {
         #[serde(skip_serializing_if = "Option::is_none")]
         helper_retransmission_share: Option<f64> = About::share("retransmissions by helpers per packet")
             .rare().compared()
-            .says("has {} more repeated by helpers per packet", "has {} less repeated by helpers per packet")
-            .times("has {} times as much repeated by helpers per packet");
-        /// transmissions of frames beyond their first, by links and MACs; only where one retransmits
+            .says(
+                "has {} more retransmissions by helpers per packet",
+                "has {} fewer retransmissions by helpers per packet",
+            )
+            .times("has {} times as many retransmissions by helpers per packet");
+        /// retransmissions of frames by links and MACs; only where one can retransmit
         #[serde(skip_serializing_if = "Option::is_none")]
         link_retransmissions: Option<u64> = About::new("packets", "retransmissions by links")
             .rare().shown("by links");
@@ -116,8 +118,11 @@ columns! {
         #[serde(skip_serializing_if = "Option::is_none")]
         link_retransmission_share: Option<f64> = About::share("retransmissions by links per packet")
             .rare().compared()
-            .says("has {} more repeated by links per packet", "has {} less repeated by links per packet")
-            .times("has {} times as much repeated by links per packet");
+            .says(
+                "has {} more retransmissions by links per packet",
+                "has {} fewer retransmissions by links per packet",
+            )
+            .times("has {} times as many retransmissions by links per packet");
         /// packets of all kinds in flight when the measured time began; with those sent it is what was delivered,
         /// lost, or is in flight at the end
         packets_carried_over: u64 = About::new("packets", "packets carried over");
@@ -127,17 +132,17 @@ columns! {
         packets_delivered: u64 = About::new("packets", "packets delivered");
         /// packets of all kinds that were lost
         packets_lost: Causes = About::new("packets", "packets lost").called("lost_{}_packets").shown("lost");
-        /// packets of all kinds that were lost over those sent
+        /// lost packets of all kinds over packets of all kinds sent
         loss_share: Option<f64> = About::share("losses per packet").lower();
         /// packets in flight when the measured time ended
         packets_in_flight: u64 = About::new("packets", "packets in flight");
         /// mean of the flows' Real-Time Performance Indices, over those that have one
         realtime_index: Option<f64> = About::share("real-time index").higher();
-        /// mean of their rates of delayed packets
+        /// mean of the flows' Delayed Packets Rates
         delayed_rate: Option<f64> = About::share("delayed packets rate").lower();
-        /// mean of their losses over packets sent
+        /// mean of the flows' Packet Loss Rates by what the protocol sent
         loss_over_sent: Option<f64> = About::share("packet loss rate, share of sent").lower();
-        /// mean of the shares of time spent in stalls
+        /// mean of the flows' shares of time spent in stalls
         stall_share: Option<f64> = About::share("share of time stalled").lower();
         /// random value: the number drawn for the run at this path of keys, which ends with the unit
         #[serde(flatten)]
