@@ -267,7 +267,7 @@ def datagram_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> 
     bare = series.filter(is_bare)
     share_bin_s = whole_intervals(duration_s / SHARE_POINTS, interval_of(series))
     shares = _shares(bare, "lost_packets", pl.col("lost_packets") + pl.col("arrived_packets"), share_bin_s)
-    lost = f"datagrams lost on the way, over {time_text(share_bin_s, 2)}"
+    lost = f"datagrams lost in the network, over {time_text(share_bin_s, 2)}"
     return [
         Measure("one-way delay of datagrams", "ms", bare, "delay_s", bin_s, 1e3),
         Measure(lost, "%", shares, "lost_packets", share_bin_s, 100.0, is_event=True),

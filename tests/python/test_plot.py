@@ -484,7 +484,7 @@ def test_viewers_and_datagrams_are_laid_over_each_other() -> None:
     panels = overlay_panels([track_of(run, f"seed {run.seed}") for run in runs])
     titles = [panel.title.split(",")[0] for panel in panels]
     assert "one-way delay of datagrams" in titles
-    assert "datagrams lost on the way" in titles
+    assert "datagrams lost in the network" in titles
     assert not [title for title in titles if "stall" in title or "cwnd" in title or "RTT" in title]
 
 

@@ -429,7 +429,7 @@ test("a panel is there for what was measured: datagrams have no window and no RT
   await page.waitForFunction(() => document.querySelector(".results .name")?.textContent === "hidden terminals");
   // What the first sentence speaks of comes first.
   const first = ["Collisions on radio links", "Share of retransmissions on radio links", "Airtime of radio links"];
-  const rest = ["Throughput", "One-way delay", "Packets lost on the way", "Queue", "Throughput", "Rate of radio links while they send", "Retransmissions by radio links", "Queues of radio links"];
+  const rest = ["Throughput", "One-way delay", "Packets lost in the network", "Queue", "Throughput", "Rate of radio links while they send", "Retransmissions by radio links", "Queues of radio links"];
   await shown(11);
   assert.deepEqual(await titles(), [...first, ...rest]);
   assert.equal(await page.getByLabel("Window and RTT of").count(), 0);

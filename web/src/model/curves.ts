@@ -331,7 +331,7 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
     { id: "allowed", title: about("Allowed rate", whose), unit: scale(allowed, "bit/s"), time: times(bin), lines: allowed, limit: null },
     { id: "flow-rate", title: about("Throughput", whose), unit: scale(flowRate, "bit/s"), time: times(rateBin), lines: flowRate, limit: null },
     { id: "delay", title: about("One-way delay", whose), unit: scale(delay, "s"), time: times(rateBin), lines: delay, limit: null },
-    { id: "loss", title: about("Packets lost on the way", whose), unit: "%", time: times(shareBin), lines: loss.filter((line) => line.values.some((value) => value)), limit: null },
+    { id: "loss", title: about("Packets lost in the network", whose), unit: "%", time: times(shareBin), lines: loss.filter((line) => line.values.some((value) => value)), limit: null },
     { id: "queue", title: `Queue at ${bottleneck}`, unit: "packets", time: times(bin), lines: queue, limit: room },
     { id: "throughput", title: about("Throughput", flows.length > 1 ? "all flows" : ""), unit: scale(throughput, "bit/s"), time: times(rateBin), lines: throughput, limit: null },
     { id: "timely", title: about("Packets in time", whose), unit: "%", time: times(shareBin), lines: timely.filter((line) => line.values.some((value) => value !== null)), limit: null },
