@@ -292,7 +292,7 @@ licences: $(ENVIRONMENT) ## Collect the licence texts of what the wheel carries 
 
 docs: build ## Write the generated pages of docs/reference, the site, and the reference of the crates into target/doc
 	$(BIN)/python docs/generate.py
-	cargo doc --locked --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 	$(MAKE) site
 
 site: build ## Build the documentation with the Python API into out/site; a broken link is an error

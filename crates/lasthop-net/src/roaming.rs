@@ -1,8 +1,8 @@
 //! Hosts that go from one access point to another: by the strength of signals, by distance, or by a list of times.
 //!
 //! Where stations are at what time is part of the plan, and so is how power falls with distance. So everything that a
-//! host decides on its way is known before the run ([`journeys`]): `world/` makes routes of it,
-//! `device/wlan/roaming.rs` opens and closes the links, and both ends of flows hear of it ([`host_events`]).
+//! host decides on its way is known before the run (`journeys`): `world/` makes routes of it,
+//! `device/wlan/roaming.rs` opens and closes the links, and both ends of flows hear of it (`host_events`).
 
 use lasthop_core::time::{Span, Time};
 

@@ -1,6 +1,6 @@
 //! What the air does to packets: error models, and the times at which a link is down.
 //!
-//! A link owns one [`Air`] per direction and asks it about every packet, with the time and the size. To add an error
+//! A link owns one `Air` per direction and asks it about every packet, with the time and the size. To add an error
 //! model: write `channel/<name>.rs` (what a plan says of it, its state, `impl ErrorProcess`, tests), add its line to
 //! `channels!` below, and its keys to the scenario (`lasthop-sim/src/scenario/error/<name>.rs`). Where on the link a
 //! model sits is one key for all of them and no concern of theirs.

@@ -2,17 +2,17 @@
 //!
 //! A device has ports. Packets reach it in the order of the clock, whatever path they are on; it may hold, forward,
 //! divert, drop and mark them, emit packets of its own, tell senders something, and set one timer. It does so through
-//! its [`Cx`], which collects what it wants done as [`Effect`]s; `network/` applies them when the device has returned,
+//! its `Cx`, which collects what it wants done as `Effect`s; `network/` applies them when the device has returned,
 //! so that no device ever calls another. Plain links are not devices and pay nothing for them.
 //!
 //! There are two ways to stand in a path:
 //!
-//! - in place of the head of a link: retransmission ([`arq`]), queues that decide at departure ([`queued`]) and
+//! - in place of the head of a link: retransmission ([`arq`]), queues that decide at departure (`queued`) and
 //!   recordings of two loads ([`two_loads`]), which use the link's transmitter and air; radio channels ([`wlan`]), one
 //!   device for all directions of all links that share the channel, and cellular cells ([`cellular`]), one for each
 //!   direction of a cell;
-//! - as a [`Middlebox`] at an end of a link: departing packets come in at [`OUTBOUND`], those that arrive from the
-//!   other direction at [`INBOUND`], and, if it has an end there, those that have crossed the link at [`FAR`].
+//! - as a [`Middlebox`] at an end of a link: departing packets come in at `OUTBOUND`, those that arrive from the
+//!   other direction at `INBOUND`, and, if it has an end there, those that have crossed the link at `FAR`.
 //!
 //! To add a middlebox: write `device/<name>.rs` (what a plan says of it, its state, `impl Element`, tests), add its
 //! line to `middleboxes!` below, and its keys to the scenario (`lasthop-sim/src/scenario/middlebox/<name>.rs`).

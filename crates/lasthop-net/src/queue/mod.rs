@@ -2,8 +2,8 @@
 //!
 //! Two decisions are kept apart, because they cost different things:
 //!
-//! - **At arrival** a [`Gate`] admits, marks or refuses a packet by what it finds: the limit of the queue (drop-tail)
-//!   and one [`Rule`]. It needs no event, so a plain link decides with it ahead of the clock ([`Departures`] is its
+//! - **At arrival** a `Gate` admits, marks or refuses a packet by what it finds: the limit of the queue (drop-tail)
+//!   and one `Rule`. It needs no event, so a plain link decides with it ahead of the clock (`Departures` is its
 //!   queue), and links with retransmission and stored queues ask it too.
 //! - **At departure** a [`Discipline`] chooses the next packet and may throw others away or mark them. It holds the
 //!   packets itself and follows the clock: `device/queued.rs` runs it on a link, `device/arq.rs` under retransmission.

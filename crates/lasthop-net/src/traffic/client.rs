@@ -1,6 +1,6 @@
 //! Clients: applications that ask over connections they keep, and act on what comes back.
 //!
-//! A [`Client`] knows requests, answers and the time, no transport: the world (`world/exchange.rs`) sends what it asks
+//! A `Client` knows requests, answers and the time, no transport: the world (`world/exchange.rs`) sends what it asks
 //! for and tells it how many bytes of answers have come over which connection. To add a client: its plan with
 //! `impl Offered` and `impl Client` for its state in `traffic/<name>.rs`, its line in `clients!`, and the same for its
 //! keys as for every source.

@@ -1,6 +1,6 @@
 //! Frames at equal intervals: the sizes of an MPEG-4 encoder as three TES models, or those of a list.
 //!
-//! `mod.rs` drives a [`FrameSource`]; reports on the traffic alone read [`FrameSizes`]. Sizes are scaled to a rate, the
+//! `mod.rs` drives a `FrameSource`; reports on the traffic alone read [`FrameSizes`]. Sizes are scaled to a rate, the
 //! times of frames never are.
 //!
 //! TES (transform-expand-sample): B. Melamed, "TES: a class of methods for generating autocorrelated uniform

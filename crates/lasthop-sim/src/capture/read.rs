@@ -1,6 +1,6 @@
 //! Packets of a capture file: pcap and pcapng.
 //!
-//! The crate pcap-file reads the files, [`super::frame`] finds IP in their frames, and etherparse reads it. What is no
+//! The crate pcap-file reads the files, `frame` finds IP in their frames, and etherparse reads it. What is no
 //! TCP or UDP over IP is counted and passed over; packets that were stored in part keep the length that they had.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! What is measured, declared once: for every column its type, unit, label, meaning, which direction is better, and how
 //! the rows of a run become one figure.
 //!
-//! The structures of [`crate::summary`] are declared with [`columns!`], what devices count in [`devices`]; the larger
+//! The structures of [`crate::summary`] are declared with `columns!`, what devices count in [`devices`]; the larger
 //! tables, whose rows are made while they are handed on, in [`tables`]. From the declarations come the JSON of
 //! `lasthop run --json`, the Arrow tables with their metadata, the tables and axes that people see, the names that a
 //! study may use, and docs/reference/results.md. Nothing else may list columns, units, labels or causes of loss.

@@ -2,7 +2,7 @@
 //! IPv4, TCP and UDP headers.
 //!
 //! A [`Capture`] is a sink: it is written while the run goes on. [`write_trace`] writes that of a trace in memory,
-//! [`write`] takes records from anywhere. Addresses are those of the nodes (node 0 is 10.0.0.1), ports tell the flows
+//! [`write()`] takes records from anywhere. Addresses are those of the nodes (node 0 is 10.0.0.1), ports tell the flows
 //! apart, time 0 of the run is the epoch, and payload is zeros of which only the first bytes are stored.
 //!
 //! Headers come from `lasthop_net::transport::codec`. A packet is as long as the run counted it, except in the `ns2`

@@ -27,7 +27,7 @@ const COLUMNS: usize = 10;
 /// Modes of most throughput that are noted.
 const BEST: usize = 4;
 
-/// How [`MinstrelHt`] works.
+/// How `MinstrelHt` works.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MinstrelHtPlan {
     /// Statistics are evaluated when more than this has passed, in whole milliseconds.

@@ -1,7 +1,7 @@
 //! Which rate the next attempt uses: fixed, ARF, by statistics in the manner of Minstrel; among modes of 802.11n and
 //! later Minstrel-HT (`minstrel_ht.rs`), or the best by the signal of the last answer.
 //!
-//! The medium keeps one [`RateChoice`] per pair of station and neighbour, asks it before every attempt, and tells it
+//! The medium keeps one `RateChoice` per pair of station and neighbour, asks it before every attempt, and tells it
 //! how each ended. To add one: a file or a state here with `impl RateAdaptation`, a line in `choices!`, and its keys.
 
 use std::sync::Arc;
