@@ -129,7 +129,7 @@ def _check_qlog(path: Path) -> None:
         raise OutputError(f"cannot read the log '{path}': {reason_of(error)}") from None
     if b'"qlog_' not in begins and b'"file_schema"' not in begins:
         raise OutputError(
-            f"cannot read the log '{path}': no qlog_version stands at its beginning; a qlog is JSON, or "
+            f"cannot read the log '{path}': it does not begin with qlog_version; a qlog is JSON, or "
             "records of JSON, as QUIC stacks and 'lasthop run --qlog' write it"
         )
 

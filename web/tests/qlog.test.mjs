@@ -88,7 +88,7 @@ const ofQuinn = (rtt) => [
 Object.assign(FORMS, { "quinn.sqlog": ofQuinn(0.05), "quinn-of-2026.sqlog": ofQuinn(50) });
 
 const WRONG = {
-  "other.qlog": ["{}", /cannot read the log 'other.qlog': no qlog_version stands at its beginning/],
+  "other.qlog": ["{}", /cannot read the log 'other.qlog': it does not begin with qlog_version/],
   "broken.sqlog": ['{"qlog_version":"0.3"}\nnonsense\n{}', /record 2 is no JSON/],
   "empty.qlog": ['{"qlog_version":"0.3","traces":[]}', /it has no trace/],
   "silent.sqlog": ['{"qlog_version":"0.3"}\n{"time":1,"name":"http:frame_parsed","data":{}}', /ask the stack to log the events of transport/],
@@ -119,5 +119,5 @@ test("every form of a log gives the same, and what is none is told", async () =>
   await close();
   const { status, text } = refusal(folder, "view", "--no-browser", "other.qlog");
   assert.equal(status, 2);
-  assert.match(text, /cannot read the log 'other.qlog': no qlog_version/);
+  assert.match(text, /cannot read the log 'other.qlog': it does not begin with qlog_version/);
 });

@@ -90,7 +90,7 @@ test("the beginning of a long run is there before the run is over, and stays whe
   const { page, wrong, close } = await open(browser, `${server.address}#scenario=many-flows&set=duration=15 s&view=replay`);
   // Read at once: the run may be over a moment later.
   const read = (isOver) => {
-    const isThere = Number(document.querySelector("canvas.scene")?.dataset.packets) > 0 && document.body.textContent.includes("The run goes on") !== isOver;
+    const isThere = Number(document.querySelector("canvas.scene")?.dataset.packets) > 0 && document.body.textContent.includes("The run continues") !== isOver;
     return isThere && [document.querySelector(".clock").textContent, document.querySelector("#truth-title").textContent, document.querySelectorAll(".replay .head select")[1].value];
   };
   const when = async (isOver) => (await page.waitForFunction(read, isOver, { timeout: 120_000 })).jsonValue();
