@@ -21,11 +21,12 @@
 //! *Limitations:* after a late warning the ordinary timeout occurs; an early one costs idle time. NewReno repairs the
 //! losses of the outage one segment per round trip, SACK at once. If everything was acknowledged before the outage,
 //! the whole window leaves in one burst afterwards, as in the paper. With a buffer of one bandwidth-delay product or
-//! less Freeze-TCP carries less than NewReno, because the thawed window overflows it. Measured over 10 Mbit/s and 40
-//! ms (33 packets) with ten outages of 1 s in 100 s, a warning of 100 ms, 20 seeds: 6.11 Mbit/s against 6.71 of
-//! NewReno with a buffer of 7 packets, 8.12 against 8.17 with 33, and 8.53 against 8.39 with 167, where NewReno
-//! retransmits 1.3 % of its packets and Freeze-TCP 0.3 %. A warning of 250 ms leaves the link idle for longer: 8.01
-//! with 33 packets, but 8.57 with 167, because that queue takes 200 ms to drain.
+//! less Freeze-TCP carries less than NewReno: the thawed window overflows a short one, and between warning and outage
+//! the link stands idle. Measured over 10 Mbit/s and 40 ms (33 packets) with ten outages of 1 s in 100 s, a warning of
+//! 100 ms, 20 seeds: 6.11 Mbit/s against 6.71 of NewReno with a buffer of 7 packets, 8.12 against 8.17 with 33, and
+//! 8.53 against 8.39 with 167, where NewReno retransmits 1.3 % of its packets and Freeze-TCP 0.3 %. A warning of 250
+//! ms leaves the link idle for longer: 8.01 with 33 packets, but 8.57 with 167, because that queue takes 200 ms to
+//! drain.
 //!
 //! *Kernel counterpart:* the persist mode of any TCP; the receiver's part needs a kernel change or raw ACKs.
 //!
