@@ -270,6 +270,30 @@ def test_flows_of_the_kernel_have_congestion_controls_of_their_own() -> None:
         live.emulate(lh.Scenario(content))
 
 
+@needs_kernel
+def test_transfers_of_the_kernel_are_counted() -> None:
+    """As those of a simulation are: one that does not finish is the longest."""
+    content = path("5 Mbit/s", duration="6 s").to_dict()
+    sizes = {"short": "50 kB", "long": "100 MB"}
+    content["flows"] = [
+        {
+            **content["flows"][0],
+            "name": name,
+            "transport": "kernel:cubic",
+            "traffic": {"kind": "transfer", "size": {"kind": "constant", "bytes": size}},
+        }
+        for name, size in sizes.items()
+    ]
+    run = emulated(lh.Scenario(content))
+    took = {flow["name"]: flow["completion_s"] for flow in run.record["flows"]}
+    assert took["short"] > 0
+    assert took["long"] is None
+    totals = run.record["totals"]
+    assert (totals["transfers"], totals["finished_transfers"]) == (2, 1)
+    assert totals["completion_p50_s"] == took["short"]
+    assert totals["completion_p99_s"] is None
+
+
 SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").glob("*.script"))
 
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lasthop_core::time::{Span, Time};
 use lasthop_net::measure::Window;
-use lasthop_net::plan::{Plan, TcpConfig, Transport};
+use lasthop_net::plan::{Plan, Start, TcpConfig, Transport};
 use lasthop_net::transport::tcp::config::KERNEL;
 use lasthop_net::world::World;
 use lasthop_sim::summary::{FlowSummary, Summary, VoiceSummary, jain_index};
@@ -83,6 +83,22 @@ impl Naming<'_> {
         ways.into_iter().map(|way| Row { flow, way }).collect()
     }
 
+    /// Transfers of the scenario that the kernel had, by the seconds of those that connected. Lengths are unknown.
+    fn transfers(&self, seconds: &BTreeMap<usize, Option<f64>>) -> Vec<(u64, Option<f64>)> {
+        let own: BTreeSet<usize> = self.ports.iter().map(|&(_, index)| index).collect();
+        own.into_iter()
+            .filter(|&index| {
+                let flow = &self.scenario.flows[index];
+                // One that would have arrived after the end took no part.
+                let took_part = seconds.contains_key(&index) || !matches!(flow.start, Start::After(_));
+                let finishes =
+                    self.algorithms[index].is_some() && !matches!(flow.transport, Transport::Udp(_));
+                finishes && flow.traffic.offered().is_bounded() && took_part
+            })
+            .map(|index| (0, seconds.get(&index).copied().flatten()))
+            .collect()
+    }
+
     fn name(&self, connection: &Connection, way: usize) -> String {
         let tuple = connection.tuple_from(way);
         match self.flow_of(connection) {
@@ -131,15 +147,20 @@ pub(crate) fn conclude(
     live.plan.duration = Span(world.standing().now.0).max(live.plan.warmup + Span(1));
     tell(&rows, (&mut live.plan, &mut world), &passage, naming);
     let mut summary = Summary::new(&live.plan, order.seed, &world, set_up, wall);
+    let mut seconds = BTreeMap::new();
     for ((flow, stats), row) in summary.flows.iter_mut().zip(&world.network.flows).zip(&rows) {
         let Some(connection) = passage.connection(row.flow) else { continue };
         add_ends(flow, &connection.directions[row.way]);
         // The plan of the run knows sockets; what was talked into them stands in the scenario.
         let spoken = naming.flow_of(connection).map(|(own, _)| &naming.scenario.flows[own]);
         flow.voice = spoken.and_then(|spoken| VoiceSummary::of(spoken, stats, None)).map(Box::new);
-        let completed = naming.flow_of(connection).and_then(|(own, _)| naming.completed.get(&own));
-        flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
+        if let Some((own, _)) = naming.flow_of(connection) {
+            let completed = naming.completed.get(&own);
+            flow.completion_s = completed.zip(flow.start_s).map(|(end, start)| end.seconds() - start);
+            seconds.insert(own, flow.completion_s);
+        }
     }
+    summary.totals.count_transfers(&naming.transfers(&seconds));
     join(&mut summary, &mut live.plan, (&rows, whole), (&passage, &mut proxies));
     let end = Time::ZERO + live.plan.duration;
     let connections = sum_up(&mut summary, &rows[..whole], &passage, naming, (window, end));

@@ -66,8 +66,8 @@ columns! {
     pub struct ClassSummary {
         /// flows that arrived
         flows: u64 = About::new("", "flows").sum().shown("flows");
-        /// transfers that finished
-        finished: u64 = About::new("", "finished").higher().sum().part_of("class_flows").shown("finished");
+        /// transfers that finished; null over a transport that does not retransmit until all has arrived
+        finished: Option<u64> = About::new("", "finished").higher().sum().part_of("class_flows").shown("finished");
         /// median of the completion times of all transfers; null if it falls among those that did not finish
         completion_p50_s: Option<f64> = About::new("s", "median completion time").lower().mean().shown("median");
         /// 95th percentile (nearest rank), likewise
@@ -78,11 +78,12 @@ columns! {
 }
 
 impl ClassSummary {
-    pub(crate) fn new(class: &ClassStats) -> ClassSummary {
+    /// `finishes`: the transport retransmits until all has arrived.
+    pub(crate) fn new(class: &ClassStats, finishes: bool) -> ClassSummary {
         let all = Times::new(class.transfers.iter().map(|transfer| transfer.1).collect());
         ClassSummary {
             flows: class.flows,
-            finished: all.finished(),
+            finished: finishes.then(|| all.finished()),
             completion_p50_s: all.percentile(50),
             completion_p95_s: all.percentile(95),
             completion_p99_s: all.percentile(99),

@@ -254,18 +254,21 @@ fn link(path: &Value) -> Vec<String> {
         "delay = \"20 ms\"  # NOT MEASURED: no round trip is in the capture".to_owned()
     } else {
         let half = digits(f64_at(base, "value") / 2.0 * 1e3, 4);
-        let surely = figure(base, "s").1;
+        let (rtt, surely) = figure(base, "s");
         format!(
-            "delay = \"{half} ms\"  # half of the RTT without queues, {surely}; how it divides between both ways is \
-             not seen"
+            "delay = \"{half} ms\"  # half of an RTT of {rtt} without queues, {surely}; how it divides between both \
+             ways is not seen"
         )
     });
     lines.push(if queue.is_null() {
         "# The queue was never seen to fill: its length is the default.".to_owned()
     } else {
-        let limit = (f64_at(queue, "value") / f64_at(path, "packet_bytes").max(1.0)).round().max(1.0);
+        let packet = f64_at(path, "packet_bytes").max(1.0);
+        let limit = (f64_at(queue, "value") / packet).round().max(1.0);
         let surely = figure(queue, "B").1;
-        format!("queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }}  # {surely}")
+        format!(
+            "queue = {{ kind = \"drop-tail\", limit = \"{limit} packets\" }}  # {surely}, in packets of {packet} B"
+        )
     });
     lines.push(error(path));
     lines.extend(handoff(path));

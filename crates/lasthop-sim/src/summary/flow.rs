@@ -85,7 +85,8 @@ columns! {
         jitter_rfc3550_s: Option<f64> = About::new("s", "jitter (RFC 3550)").lower().mean();
         /// first transmission
         start_s: Option<f64> = About::new("s", "first transmission").mean();
-        /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish
+        /// from the first transmission to the last ACK of a transfer of given length; null if it did not finish,
+        /// or if the transport does not retransmit until all has arrived
         completion_s: Option<f64> = About::new("s", "completion time").lower().mean().shown("completion");
         /// only of a transfer of given or drawn length: its bytes
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -233,7 +234,9 @@ impl FlowSummary {
 }
 
 /// What a sender can do, and tells of: the count of anything else is no zero, but absent.
-struct Ability {
+pub(super) struct Ability {
+    /// It sends again until all has arrived, so that a transfer has an end.
+    pub(super) finish: bool,
     send_again: bool,
     time_out: bool,
     recover: bool,
@@ -241,14 +244,14 @@ struct Ability {
 }
 
 impl Ability {
-    fn of(transport: &Transport) -> Ability {
-        let [send_again, time_out, recover, undo] = match transport {
-            Transport::Tcp(_) => [true; 4],
-            Transport::Rate(config) => [config.sends_again(), true, false, false],
-            Transport::Outside(_) => [true, false, true, false],
-            Transport::Udp(_) => [false; 4],
+    pub(super) fn of(transport: &Transport) -> Ability {
+        let [finish, send_again, time_out, recover, undo] = match transport {
+            Transport::Tcp(_) => [true; 5],
+            Transport::Rate(config) => [config.is_reliable(), config.sends_again(), true, false, false],
+            Transport::Outside(_) => [true, true, false, true, false],
+            Transport::Udp(_) => [false; 5],
         };
-        Ability { send_again, time_out, recover, undo }
+        Ability { finish, send_again, time_out, recover, undo }
     }
 }
 
@@ -300,7 +303,7 @@ impl FlowSummary {
             jitter_s: class.jitter.value(),
             jitter_rfc3550_s: class.jitter_rfc3550.value(),
             start_s: class.start.value(),
-            class: Some(Box::new(ClassSummary::new(class))),
+            class: Some(Box::new(ClassSummary::new(class, can.finish))),
             call: None,
             repair: None,
             realtime: None,

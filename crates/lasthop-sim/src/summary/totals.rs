@@ -5,6 +5,7 @@ use lasthop_net::traffic::Likeness;
 use lasthop_net::traffic::client::Outcome;
 use lasthop_net::world::World;
 
+use super::flow::Ability;
 use super::{FlowSummary, share, sum_of};
 use crate::applications::{SizeClass, Times, pages_within};
 use crate::columns;
@@ -26,7 +27,8 @@ columns! {
         /// and length), or if nothing was delivered
         jain_index: Option<f64> = About::new("", "Jain index")
             .higher().shown("Jain index").compared().says("shares {} more evenly", "shares {} less evenly");
-        /// only if some traffic has an end: flows of which it has one
+        /// only if some traffic has an end, over a transport that retransmits until all has arrived: flows of which it
+        /// has one
         #[serde(skip_serializing_if = "Option::is_none")]
         transfers: Option<u64> = About::new("", "transfers").rare();
         /// those of them that finished
@@ -157,17 +159,23 @@ impl Totals {
         self.goodput_bit_s = flows.iter().map(|flow| flow.goodput_bit_s).sum();
         self.throughput_bit_s = flows.iter().map(|flow| flow.throughput_bit_s).sum();
         self.jain_index = fairness(plan, flows, world);
-        let transfers = transfers(plan, flows, world);
-        if !transfers.is_empty() {
-            let all = Times::new(transfers.iter().map(|transfer| transfer.1).collect());
-            self.transfers = Some(all.count());
-            self.finished_transfers = Some(all.finished());
-            self.completion_p50_s = all.percentile(50);
-            self.completion_p95_s = all.percentile(95);
-            self.completion_p99_s = all.percentile(99);
-            [self.small, self.middle, self.large] = SizeClass::of(&transfers);
-        }
+        self.count_transfers(&transfers(plan, flows, world));
         self.count_repeats(flows);
+    }
+
+    /// Counts transfers, given by bytes and seconds, or `None` if they did not finish. Bytes that are not known are 0
+    /// for all.
+    pub fn count_transfers(&mut self, transfers: &[(u64, Option<f64>)]) {
+        if transfers.is_empty() {
+            return;
+        }
+        let all = Times::new(transfers.iter().map(|transfer| transfer.1).collect());
+        self.transfers = Some(all.count());
+        self.finished_transfers = Some(all.finished());
+        self.completion_p50_s = all.percentile(50);
+        self.completion_p95_s = all.percentile(95);
+        self.completion_p99_s = all.percentile(99);
+        [self.small, self.middle, self.large] = SizeClass::of(transfers);
     }
 
     /// Fills in the times of all pages; `rows`: how many flows have one.
@@ -201,15 +209,20 @@ impl Totals {
     }
 }
 
-/// Lengths and completion times of the flows whose traffic has an end. `flows` are those of the plan that have a row.
+/// Lengths and completion times of the flows whose traffic has an end, over a transport that retransmits until then.
+/// `flows` are those of the plan that have a row.
 fn transfers(plan: &Plan, flows: &[FlowSummary], world: &World) -> Vec<(u64, Option<f64>)> {
     let planned = plan.flows.iter().filter(|flow| flow.has_row());
-    let classes = (0..flows.len()).filter_map(|index| world.class_of(index));
     // A flow that would have arrived after the end took no part.
     let took_part =
         |flow: &FlowPlan, row: &FlowSummary| !matches!(flow.start, Start::After(_)) || row.start_s.is_some();
-    let alone = (planned.zip(flows)).filter(|(_, row)| row.class.is_none());
+    let finishing =
+        planned.zip(flows).enumerate().filter(|(_, (flow, _))| Ability::of(&flow.transport).finish);
+    let (classes, alone): (Vec<_>, Vec<_>) = finishing.partition(|(_, (_, row))| row.class.is_some());
+    let classes = classes.into_iter().filter_map(|(index, _)| world.class_of(index));
     alone
+        .into_iter()
+        .map(|(_, pair)| pair)
         .filter(|(flow, row)| flow.traffic.offered().is_bounded() && took_part(flow, row))
         .map(|(_, row)| (row.transfer_bytes.unwrap_or(0), row.completion_s))
         .chain(classes.flat_map(|class| class.transfers.iter().copied()))
