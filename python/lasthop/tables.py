@@ -147,11 +147,29 @@ def _means_of(comparison: Comparison, metric: Metric) -> tuple[list[str], str]:
     texts, unit = estimate_texts(
         [comparison.estimate(name, metric) for name in comparison.transports], metric.shown_unit
     )
+    estimates = [comparison.estimate(name, metric) for name in comparison.transports]
+    records = [comparison.runs[name] for name in comparison.transports]
+    texts = [
+        text + _among(one, len(of_one)) for text, one, of_one in zip(texts, estimates, records, strict=True)
+    ]
     column = columns.find(metric.source, metric.field)
     if column is None or not column.whole:
         return texts, unit
-    whole = comparison.runs[comparison.baseline][0][metric.source].get(column.whole)
-    return texts, f"of {whole}"
+    wholes = [_of_whole([record[metric.source] for record in of_one], column) for of_one in records]
+    if len(set(filter(None, wholes))) == 1:
+        return texts, next(filter(None, wholes))
+    return [f"{text} {whole}".rstrip() for text, whole in zip(texts, wholes, strict=True)], unit
+
+
+def _among(value: Estimate | None, seeds: int) -> str:
+    """Say how many seeds have a value, if some have none: their mean leaves those out."""
+    return "" if value is None or value.n == seeds else f" ({value.n} of {seeds} seeds)"
+
+
+def _of_whole(rows: Sequence[Mapping[str, Any]], column: Column) -> str:
+    """Say of how many a column counts a part, on average over seeds; nothing if no row has it."""
+    whole = stats.mean([row.get(column.whole) for row in rows])
+    return "" if whole is None else f"of {number_text(whole)}"
 
 
 def _beside(comparison: Comparison, heading: str, rows: Sequence[tuple[str, list[str], str]]) -> Wide:
@@ -378,8 +396,8 @@ def _totals_table(records: Sequence[Mapping[str, Any]]) -> Table:
             continue
         (text,), prefixed = estimate_texts([value], column.shown_unit)
         if column.whole:
-            prefixed = f"of {records[0]['totals'].get(column.whole)}"
-        table.add_row(column.heading, text, prefixed)
+            prefixed = _of_whole([record["totals"] for record in records], column)
+        table.add_row(column.heading, text, prefixed + _among(value, len(records)))
     return table
 
 
@@ -403,7 +421,7 @@ def _length_tables(records: Sequence[Mapping[str, Any]]) -> list[RenderableType]
     for name, heading in wanted.items():
         found = [column for of in known if (column := columns.find("totals", f"{of}_{name}")) is not None]
         values = [stats.estimate(column.of(record["totals"]) for record in records) for column in found]
-        parts.append(_numbers(found[0], values, heading))
+        parts.append(_numbers(found[0], values, heading, len(records)))
     return [Wide(parts)]
 
 
@@ -453,7 +471,7 @@ def _flows_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
         ]
         # What no flow has needs no column: a datagram has no RTT.
         if any(values):
-            parts.append(_numbers(column, values))
+            parts.append(_numbers(column, values, seeds=len(records)))
     return Wide(parts)
 
 
@@ -528,7 +546,9 @@ def _part_table(records: Sequence[Mapping[str, Any]], group: str, title: str) ->
             TableColumn("transport", [flows[index]["transport"] for index in measured]),
         ]
         parts += [
-            _numbers(column, [stats.estimate(values(index, column)) for index in measured])
+            _numbers(
+                column, [stats.estimate(values(index, column)) for index in measured], seeds=len(records)
+            )
             for column in shown
         ]
         table = Wide(parts, title=title)
@@ -637,9 +657,13 @@ def _shared_queues(links: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _numbers(column: Column, values: Sequence[Estimate | None], heading: str | None = None) -> TableColumn:
-    """Column of estimates in one common unit, which stands in its heading."""
+def _numbers(
+    column: Column, values: Sequence[Estimate | None], heading: str | None = None, seeds: int | None = None
+) -> TableColumn:
+    """Column of estimates in one common unit, which stands in its heading; each should be of `seeds`."""
     texts, prefixed = estimate_texts(values, column.shown_unit)
+    if seeds is not None:
+        texts = [text + _among(one, seeds) for text, one in zip(texts, values, strict=True)]
     heading = heading or column.heading
     return TableColumn(f"{heading}\n{prefixed}" if prefixed else heading, texts, "right")
 
