@@ -186,11 +186,18 @@ def _figure(boxes: Sequence[Box], wanted: Quantity, title: str) -> Figure:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(f"{label}: 5, 25, 50, 75 and 95 % of flows")
+    axes.set_xlabel(f"{label}: {_shares_of(boxes)}")
     axes.grid(visible=True, axis="x", color="#e6e6e6", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"{title}: {wanted.label}", fontsize=11)
     return figure
+
+
+def _shares_of(boxes: Sequence[Box]) -> str:
+    """Say what the corners of boxes are shares of."""
+    shares = ", ".join(f"{100 * share:g}" for share in SHARES[:-1])
+    of = "the flows that have one" if any(box.missing for box in boxes) else "flows"
+    return f"{shares} and {100 * SHARES[-1]:g} % of {of}"
 
 
 def _page(boxes: Sequence[Box], wanted: Quantity, title: str) -> Any:  # noqa: ANN401 - untyped
@@ -218,7 +225,7 @@ def _page(boxes: Sequence[Box], wanted: Quantity, title: str) -> Any:  # noqa: A
     page.update_layout(
         title=f"{title}: {wanted.label}",
         template="plotly_white",
-        xaxis_title=f"{label}: 5, 25, 50, 75 and 95 % of flows",
+        xaxis_title=f"{label}: {_shares_of(boxes)}",
         xaxis_type="log" if logarithmic else "linear",
     )
     page.update_yaxes(autorange="reversed")
