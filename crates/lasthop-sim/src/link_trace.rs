@@ -193,7 +193,8 @@ impl LinkTrace {
             "length_s": seconds(length),
             "pauses": {
                 "count": pauses.len(),
-                "total_s": pauses.iter().map(|(_, span)| seconds(*span)).sum::<f64>(),
+                // A sum of nothing is -0.0.
+                "total_s": 0.0 + pauses.iter().map(|(_, span)| seconds(*span)).sum::<f64>(),
                 "longest": longest(&pauses),
             },
         });

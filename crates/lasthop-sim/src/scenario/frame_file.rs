@@ -40,6 +40,9 @@ struct Columns {
     size: usize,
 }
 
+/// What each line begins with that `ffprobe -show_entries frame=pkt_size,pict_type -of csv` writes.
+const FFPROBE: &str = "frame";
+
 const FORMS: &str = "a size per line; a type (I, P, B) and a size; or at least four columns of which the second or \
                      third is the type and the fourth the size";
 
@@ -52,6 +55,7 @@ impl Columns {
             1 => (None, 0),
             2 if kind(0) => (Some(0), 1),
             2 if kind(1) => (Some(1), 0),
+            3 if fields[0] == FFPROBE && kind(2) => (Some(2), 1),
             4.. if kind(1) => (Some(1), 3),
             4.. if kind(2) => (Some(2), 3),
             _ => return None,
@@ -191,6 +195,7 @@ mod tests {
         assert_eq!(frames("1000\n0\n 500 # last\n"), [(1000, Any), (0, Any), (500, Any)]);
         assert_eq!(frames("# a film\n\nI 7000\nb 300"), [(7000, I), (300, B)]);
         assert_eq!(frames("size,type\n7000,I\n4000,P\n"), [(7000, I), (4000, P)]);
+        assert_eq!(frames("frame,9000,I\nframe,300,B\n"), [(9000, I), (300, B)]);
         let verbose = "FrameNo FrameType Time[ms] Length[byte]\r\n0\tI\t0\t534\r\n1\tP\t120\t1542\r\n";
         assert_eq!(frames(verbose), [(534, I), (1542, P)]);
         // A heading may name another column than the fourth, and one without a type.

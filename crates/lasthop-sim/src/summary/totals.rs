@@ -156,8 +156,9 @@ impl Totals {
     /// Fills in what is made of the rows of the flows alone; `flows` are those of the plan that are no halves of split
     /// connections.
     pub(super) fn add_up(&mut self, plan: &Plan, flows: &[FlowSummary], world: &World) {
-        self.goodput_bit_s = flows.iter().map(|flow| flow.goodput_bit_s).sum();
-        self.throughput_bit_s = flows.iter().map(|flow| flow.throughput_bit_s).sum();
+        // A sum of nothing is -0.0.
+        self.goodput_bit_s = 0.0 + flows.iter().map(|flow| flow.goodput_bit_s).sum::<f64>();
+        self.throughput_bit_s = 0.0 + flows.iter().map(|flow| flow.throughput_bit_s).sum::<f64>();
         self.jain_index = fairness(plan, flows, world);
         self.count_transfers(&transfers(plan, flows, world));
         self.count_repeats(flows);
