@@ -58,7 +58,7 @@ $(ENVIRONMENT): requirements.lock
 	@touch $@
 
 $(NATIVE): $(ENVIRONMENT) pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(WITH)
+	MAKEFLAGS= VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(WITH)
 	@rm -f $(VENV)/.native-ready* && touch $@
 
 demo: build ## Race five TCP senders over a lossy last hop: a table, plots and what to try next
