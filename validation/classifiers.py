@@ -202,16 +202,19 @@ def scenario(case: Case) -> dict[str, Any]:
     else:
         links = [{**wire, "delay": "5 ms"}, {**air, "delay": f"{path.rtt // 2 - 5} ms"}]
     ends = (("source", "router"), ("router", "sink"))
+    return around(
+        case, links=[{**link, "from": a, "to": b} for link, (a, b) in zip(links, ends, strict=True)]
+    )
+
+
+def around(case: Case, **parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the scenario of a case over a graph of these parts."""
     return {
         "name": "classifiers",
         "duration": f"{DURATION_S} s",
         "warmup": f"{WARMUP_S} s",
         "processing_time": "1 ms",
-        "topology": {
-            "kind": "graph",
-            "nodes": ["source", "router", "sink"],
-            "links": [{**link, "from": a, "to": b} for link, (a, b) in zip(links, ends, strict=True)],
-        },
+        "topology": {"kind": "graph", "nodes": ["source", "router", "sink"], **parts},
         "flows": flows(case),
     }
 
@@ -227,19 +230,7 @@ def over_radio(case: Case) -> dict[str, Any]:
         **CELL,
     }
     wire = {"from": "source", "to": "router", "name": "wire", "rate": "100 Mbit/s", "queue": "unlimited"}
-    return {
-        "name": "classifiers",
-        "duration": f"{DURATION_S} s",
-        "warmup": f"{WARMUP_S} s",
-        "processing_time": "1 ms",
-        "topology": {
-            "kind": "graph",
-            "nodes": ["source", "router", "sink"],
-            "links": [{**wire, "delay": f"{path.rtt // 2} ms"}],
-            "cells": [air],
-        },
-        "flows": flows(case),
-    }
+    return around(case, links=[{**wire, "delay": f"{path.rtt // 2} ms"}], cells=[air])
 
 
 def queue(cell: Cell, path: Link) -> dict[str, Any]:

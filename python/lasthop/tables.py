@@ -144,10 +144,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
 
 def _means_of(comparison: Comparison, metric: Metric) -> tuple[list[str], str]:
     """Texts of the means of one metric, one per transport, and their unit."""
-    texts, unit = estimate_texts(
-        [comparison.estimate(name, metric) for name in comparison.transports], metric.shown_unit
-    )
     estimates = [comparison.estimate(name, metric) for name in comparison.transports]
+    texts, unit = estimate_texts(estimates, metric.shown_unit)
     records = [comparison.runs[name] for name in comparison.transports]
     texts = [
         text + _among(one, len(of_one)) for text, one, of_one in zip(texts, estimates, records, strict=True)
