@@ -234,9 +234,7 @@ impl FlowSummary {
 }
 
 /// What a sender can do, and tells of: the count of anything else is no zero, but absent.
-pub(super) struct Ability {
-    /// It sends again until all has arrived, so that a transfer has an end.
-    pub(super) finish: bool,
+struct Ability {
     send_again: bool,
     time_out: bool,
     recover: bool,
@@ -244,14 +242,14 @@ pub(super) struct Ability {
 }
 
 impl Ability {
-    pub(super) fn of(transport: &Transport) -> Ability {
-        let [finish, send_again, time_out, recover, undo] = match transport {
-            Transport::Tcp(_) => [true; 5],
-            Transport::Rate(config) => [config.is_reliable(), config.sends_again(), true, false, false],
-            Transport::Outside(_) => [true, true, false, true, false],
-            Transport::Udp(_) => [false; 5],
+    fn of(transport: &Transport) -> Ability {
+        let [send_again, time_out, recover, undo] = match transport {
+            Transport::Tcp(_) => [true; 4],
+            Transport::Rate(config) => [config.sends_again(), true, false, false],
+            Transport::Outside(_) => [true, false, true, false],
+            Transport::Udp(_) => [false; 4],
         };
-        Ability { finish, send_again, time_out, recover, undo }
+        Ability { send_again, time_out, recover, undo }
     }
 }
 
@@ -303,7 +301,7 @@ impl FlowSummary {
             jitter_s: class.jitter.value(),
             jitter_rfc3550_s: class.jitter_rfc3550.value(),
             start_s: class.start.value(),
-            class: Some(Box::new(ClassSummary::new(class, can.finish))),
+            class: Some(Box::new(ClassSummary::new(class, flow.transport.is_reliable()))),
             call: None,
             repair: None,
             realtime: None,

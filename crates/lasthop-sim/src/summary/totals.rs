@@ -5,7 +5,6 @@ use lasthop_net::traffic::Likeness;
 use lasthop_net::traffic::client::Outcome;
 use lasthop_net::world::World;
 
-use super::flow::Ability;
 use super::{FlowSummary, share, sum_of};
 use crate::applications::{SizeClass, Times, pages_within};
 use crate::columns;
@@ -217,17 +216,19 @@ fn transfers(plan: &Plan, flows: &[FlowSummary], world: &World) -> Vec<(u64, Opt
     // A flow that would have arrived after the end took no part.
     let took_part =
         |flow: &FlowPlan, row: &FlowSummary| !matches!(flow.start, Start::After(_)) || row.start_s.is_some();
-    let finishing =
-        planned.zip(flows).enumerate().filter(|(_, (flow, _))| Ability::of(&flow.transport).finish);
-    let (classes, alone): (Vec<_>, Vec<_>) = finishing.partition(|(_, (_, row))| row.class.is_some());
-    let classes = classes.into_iter().filter_map(|(index, _)| world.class_of(index));
-    alone
-        .into_iter()
-        .map(|(_, pair)| pair)
-        .filter(|(flow, row)| flow.traffic.offered().is_bounded() && took_part(flow, row))
-        .map(|(_, row)| (row.transfer_bytes.unwrap_or(0), row.completion_s))
-        .chain(classes.flat_map(|class| class.transfers.iter().copied()))
-        .collect()
+    let mut found = Vec::new();
+    for (index, (flow, row)) in
+        planned.zip(flows).enumerate().filter(|(_, (flow, _))| flow.transport.is_reliable())
+    {
+        match world.class_of(index) {
+            Some(class) => found.extend_from_slice(&class.transfers),
+            None if flow.traffic.offered().is_bounded() && took_part(flow, row) => {
+                found.push((row.transfer_bytes.unwrap_or(0), row.completion_s));
+            }
+            None => {}
+        }
+    }
+    found
 }
 
 /// What a flow offers and whether it yields: only what is alike in both can share fairly. `None` can share with none.
