@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +17,7 @@ from lasthop.errors import ArgumentError, native_errors
 from lasthop.files import check_folder, write_text
 from lasthop.scripts import ScriptOutcome, run_script
 from lasthop.situations import KINDS, PRESETS, draw, script_of
+from lasthop.threads import in_order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,8 +100,7 @@ class Share:
 
 def on_running_kernel(scripts: Sequence[str]) -> list[ScriptOutcome]:
     """Ask the running kernel (Linux, root), several scripts at once: they take time and hardly any work."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda script: run_script(script, kernel=True), scripts))
+    return list(in_order(lambda script: run_script(script, kernel=True), scripts, AT_ONCE))
 
 
 def fuzz(  # noqa: PLR0913 (all but four are keywords)
@@ -172,12 +171,13 @@ def fuzz(  # noqa: PLR0913 (all but four are keywords)
         else:
             share.partings.append(replace(suspect, failure=failure))
     wanted = [(share, place) for share in shares for place in range(len(share.partings[:least]))]
-    with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
-        forms = pool.map(lambda one: smallest(one[0].partings[one[1]].script, judge, repeats), wanted)
-        for done, ((share, place), form) in enumerate(zip(wanted, forms, strict=True), 1):
-            share.partings[place] = replace(share.partings[place], least=form)
-            if progress is not None:
-                progress(done, len(wanted), "cut down")
+    forms = in_order(
+        lambda one: smallest(one[0].partings[one[1]].script, judge, repeats), wanted, max(len(wanted), 1)
+    )
+    for done, ((share, place), form) in enumerate(zip(wanted, forms, strict=True), 1):
+        share.partings[place] = replace(share.partings[place], least=form)
+        if progress is not None:
+            progress(done, len(wanted), "cut down")
     return shares
 
 

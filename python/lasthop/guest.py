@@ -21,7 +21,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,7 @@ from lasthop.quantities import time_text
 from lasthop.results import NativeTables, Run
 from lasthop.runner import available_cores
 from lasthop.scripts import ScriptOutcome, outcome_of, text_of
+from lasthop.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -269,16 +269,12 @@ def emulate_all(
     guest = find()
     snapshot(guest)
     stop = threading.Event()
-    with ThreadPoolExecutor(available_cores()) as pool:
-        try:
-            yield from pool.map(
-                lambda order: emulate(order[0], kernel=order[1], seed=order[2], budget_s=budget_s, stop=stop),
-                orders,
-            )
-        finally:
-            # Of an interrupted one: what waits is not begun, and what runs ends.
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+    yield from in_order(
+        lambda order: emulate(order[0], kernel=order[1], seed=order[2], budget_s=budget_s, stop=stop),
+        orders,
+        available_cores(),
+        cancel=stop.set,
+    )
 
 
 def run_discipline(

@@ -34,6 +34,7 @@ from lasthop.quantities import time_text
 from lasthop.results import NativeTables, Run, Runs
 from lasthop.runner import Snapshot
 from lasthop.spool import Spool
+from lasthop.threads import POLL_INTERVAL_S, signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -353,13 +354,15 @@ def in_thread(
 
     thread = threading.Thread(target=body, name="lasthop-live", daemon=True)
     asked = None
-    with _sigterm_raises():
+    with _sigterm_raises(), signals_held() as signals:
         thread.start()
-        while not over.is_set():
+        ended = False
+        while not ended:
+            ended = over.wait(POLL_INTERVAL_S)
+            if watch is not None and not ended:
+                watch(progress)
             try:
-                over.wait(0.1)
-                if watch is not None:
-                    watch(progress)
+                signals.deliver()
             except KeyboardInterrupt as signalled:
                 asked = asked or (signal.SIGTERM if isinstance(signalled, _Terminated) else signal.SIGINT)
                 progress.cancel()

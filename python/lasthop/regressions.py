@@ -10,12 +10,12 @@ import json
 import math
 import shlex
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lasthop import stats
 from lasthop.errors import ArgumentError, RunError
+from lasthop.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -195,15 +195,17 @@ def check(  # noqa: PLR0913 - a call of one command, all by name
 ) -> list[Finding]:
     """Run both versions over every scenario with every seed; `observer` is told each finding."""
     findings = []
-    with ThreadPoolExecutor(jobs) as pool:
-        for scenario in scenarios:
-            runs = [(command, seed) for seed in seeds for command in (old, new)]
-            # The map ends here, before `scenario` is another.
-            made = list(pool.map(lambda run: measure(run[0], scenario, run[1], timeout_s), runs))  # noqa: B023
-            for bound in bounds:
-                found = _finding(scenario, bound, (made[0::2], made[1::2]), (new, seeds))
-                findings.append(found)
-                observer(found)
+    for scenario in scenarios:
+        runs = [(command, seed) for seed in seeds for command in (old, new)]
+
+        def made_of(run: tuple[str, int], scenario: str = scenario) -> dict[str, float]:
+            return measure(run[0], scenario, run[1], timeout_s)
+
+        made = list(in_order(made_of, runs, jobs))
+        for bound in bounds:
+            found = _finding(scenario, bound, (made[0::2], made[1::2]), (new, seeds))
+            findings.append(found)
+            observer(found)
     return findings
 
 

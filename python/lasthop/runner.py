@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.errors import ScenarioError
 from lasthop.spool import Spool
+from lasthop.threads import POLL_INTERVAL_S, signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-POLL_INTERVAL_S = 0.1
 #: No further run begins while this many rows of large tables wait to be handed on; each is some 100 bytes.
 ROWS_HELD_MAX = 300_000
 #: Tables of what a run measured.
@@ -313,23 +313,26 @@ def _work_through(
     simulated_total_s = sum(job.plan.duration_s for job in jobs)
     started = time.monotonic()
     interrupted = False
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="lasthop")
     try:
-        # The main thread never enters the native module: only so does Ctrl-C reach it at once.
-        pending = {pool.submit(batch.work) for _ in range(threads)}
-        while pending:
-            done, pending = wait(pending, timeout=POLL_INTERVAL_S)
-            for future in done:
-                future.result()
-            if deliver is not None:
-                batch.hand_on(deliver)
-            if observer is not None:
-                observer(batch.snapshot(simulated_total_s, time.monotonic() - started))
+        with signals_held() as signals:
+            pool = ThreadPoolExecutor(threads, thread_name_prefix="lasthop")
+            try:
+                # The main thread never enters the native module: only so does Ctrl-C reach it at once.
+                pending = {pool.submit(batch.work) for _ in range(threads)}
+                while pending:
+                    done, pending = wait(pending, timeout=POLL_INTERVAL_S)
+                    for future in done:
+                        future.result()
+                    if deliver is not None:
+                        batch.hand_on(deliver)
+                    if observer is not None:
+                        observer(batch.snapshot(simulated_total_s, time.monotonic() - started))
+                    signals.deliver()
+            finally:
+                batch.cancel()
+                pool.shutdown(wait=True, cancel_futures=True)
     except KeyboardInterrupt:
         interrupted = True
-    finally:
-        batch.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
     if deliver is not None:
         batch.hand_on(deliver)
     # All were done when the interruption came: then there is nothing to report.

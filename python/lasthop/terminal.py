@@ -63,6 +63,10 @@ def guarded(command: Callable[[], None]) -> None:
 class _Ended(KeyboardInterrupt):
     """One of `ENDINGS` came. Python ends itself by SIGINT after some of Ctrl-C, whatever the exit code is."""
 
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
 
 def end_as_ctrl_c_does() -> list[int]:
     """Let `ENDINGS` keep what finished and sweep the rest, as Ctrl-C does; return those that came so far.
@@ -74,7 +78,7 @@ def end_as_ctrl_c_does() -> list[int]:
 
     def interrupt(number: int, _: FrameType | None) -> None:
         came.append(number)
-        raise _Ended
+        raise _Ended(number)
 
     for number in ENDINGS:
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -162,7 +166,7 @@ def exit_code_of(status: int) -> int:
 
 
 def heed_lost_interrupts() -> None:
-    """Deliver a Ctrl-C again that came inside a callback, such as one of the garbage collector.
+    """Deliver Ctrl-C and the like again that came inside a callback, such as one of the garbage collector.
 
     Python can raise nothing there: it prints where the exception came, and goes on as if nothing had been.
     """
@@ -175,10 +179,12 @@ def heed_lost_interrupts() -> None:
             usual(lost)
             return
         here = sys._getframe()  # noqa: SLF001 (as `inspect` has it, which takes 10 ms to import)
+        # In the background of a shell script SIGINT is ignored.
+        number = lost.exc_value.number if isinstance(lost.exc_value, _Ended) else signal.SIGINT
         # Not from here: it would come inside the callback again.
-        threading.Thread(target=deliver, args=(here,), daemon=True).start()
+        threading.Thread(target=deliver, args=(here, number), daemon=True).start()
 
-    def deliver(callback: FrameType | None) -> None:
+    def deliver(callback: FrameType | None, number: int) -> None:
         while True:
             time.sleep(AGAIN_S)
             frame = sys._current_frames().get(main)  # noqa: SLF001 (documented, and there is no other way)
@@ -186,7 +192,7 @@ def heed_lost_interrupts() -> None:
                 frame = frame.f_back
             # A slow machine may not have left the callback by now.
             if frame is None:
-                signal.pthread_kill(main, signal.SIGINT)
+                signal.pthread_kill(main, number)
                 return
 
     sys.unraisablehook = again

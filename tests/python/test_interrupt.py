@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lasthop as lh
-from lasthop import _native, progress, runner, saved, terminal
+from lasthop import _native, progress, runner, saved, terminal, threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,6 +197,90 @@ def test_an_interrupted_comparison_keeps_the_seeds_that_are_whole(
     kept = saved.load_comparison(out)
     assert 0 < len(kept.seeds) == int(match[2]) <= int(match[1]) / 2
     assert f"small  {len(kept.seeds)} seed" in printed
+
+
+#: Presses Ctrl-C in the main thread just after it has taken its first, second ... lock.
+PRESSED_WITH_A_LOCK = """
+import os, signal, sys, threading
+import lasthop as lh
+from lasthop import runner
+
+real, main = threading.Condition.__enter__, threading.get_ident()
+left = -1
+
+def enter(self):
+    global left
+    answer = real(self)
+    if threading.get_ident() == main and left >= 0:
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGINT)
+    return answer
+
+threading.Condition.__enter__ = enter
+plan = lh.Scenario.load(sys.argv[1]).plan
+for number in range(12):
+    left = number
+    outcome = runner.run_jobs([runner.Job(plan, seed) for seed in range(1, 100_000)], workers=2)
+    assert outcome.interrupted, number
+    assert left < 0, number
+print("ended each time")
+"""
+
+
+def test_ctrl_c_while_a_lock_is_taken_ends_the_runs(scenario_file: Path) -> None:
+    """What Python raises there leaves the lock taken: the other threads, and with them the run, waited on."""
+    words = [sys.executable, "-c", PRESSED_WITH_A_LOCK, str(scenario_file)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60.0)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended each time\n", "")
+
+
+@pytest.mark.parametrize("pressed_at", [1, 2, 3])
+def test_work_in_order_ends_by_ctrl_c(pressed_at: int) -> None:
+    """What waits is not begun, what runs is told to end, and what came before is there."""
+    over, begun, results = threading.Event(), [], []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == pressed_at:
+            os.kill(os.getpid(), signal.SIGINT)
+        if item >= pressed_at:
+            over.wait(30.0)
+        return item * item
+
+    with pytest.raises(KeyboardInterrupt):
+        results.extend(threads.in_order(work, range(1000), 2, over.set))
+    assert results == []
+    assert over.is_set()
+    assert len(begun) < 10
+
+
+def test_work_in_order_raises_what_a_thread_raised() -> None:
+    def work(item: int) -> float:
+        return 1 / item
+
+    results = threads.in_order(work, [2, 4, 0, 8], 2)
+    assert [next(results), next(results)] == [0.5, 0.25]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_signals_that_are_held_back_are_delivered_in_order() -> None:
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with threads.signals_held() as signals:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert came == []
+            signals.deliver()
+            assert came == [signal.SIGTERM]
+            os.kill(os.getpid(), signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signals.deliver()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert came == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_ctrl_c_while_importing_leaves_no_stack_trace() -> None:

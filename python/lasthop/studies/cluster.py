@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.columns import on_demand
 from lasthop.errors import ClusterError
-from lasthop.runner import POLL_INTERVAL_S, SUMMARIES, Snapshot, finished_of
+from lasthop.runner import SUMMARIES, Snapshot, finished_of
 from lasthop.studies.plan import kept_tables
 from lasthop.studies.workers import Workers
+from lasthop.threads import POLL_INTERVAL_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,0 +1,110 @@
+"""Threads beside a main thread to which Ctrl-C may come at any time.
+
+Python raises what a handler of a signal raises wherever the main thread is. Inside `threading` and
+`concurrent.futures` that may be between taking a lock and entering the block that gives it back: the other
+threads then wait for it for ever. So signals are held back there, and delivered where no lock is held.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+#: Those that ask a command to end.
+HELD = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+#: How long a main thread waits before it looks for signals, in seconds.
+POLL_INTERVAL_S = 0.1
+
+
+class Signals:
+    """Signals that are held back."""
+
+    def __init__(self) -> None:
+        self._came: list[tuple[int, FrameType | None]] = []
+        self.handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """Keep one; the handler of all of them meanwhile."""
+        self._came.append((number, frame))
+
+    def deliver(self) -> None:
+        """Call the handlers of those that came, in this order.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Or whatever else a handler raises; the others are delivered next time.
+        """
+        while self._came:
+            number, frame = self._came.pop(0)
+            self.handlers[number](number, frame)
+
+
+@contextmanager
+def signals_held() -> Iterator[Signals]:
+    """Hold Ctrl-C, SIGTERM and SIGHUP back; what came and was not delivered is delivered at the end.
+
+    Those that have no handler in Python act as ever. Outside of the main thread nothing is held back, because
+    handlers never run there.
+    """
+    signals = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    for number in HELD:
+        handler = signal.getsignal(number)
+        if callable(handler):
+            signals.handlers[number] = handler
+            signal.signal(number, signals.take)
+    try:
+        yield signals
+    finally:
+        for number, handler in signals.handlers.items():
+            signal.signal(number, handler)
+        signals.deliver()
+
+
+def in_order(
+    work: Callable[[T], U],
+    items: Sequence[T],
+    at_once: int,
+    cancel: Callable[[], object] = lambda: None,
+) -> Iterator[U]:
+    """Work on items in threads, and yield the results in the order of the items.
+
+    Parameters
+    ----------
+    work : callable
+        What is done with each item. What it raises is raised here.
+    items : sequence
+        What there is to do.
+    at_once : int
+        Number of threads.
+    cancel : callable
+        Asks what runs to end; called when this is left, by Ctrl-C too. Items that wait are then not begun.
+    """
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        with signals_held():
+            futures = [pool.submit(work, item) for item in items]
+        for future in futures:
+            with signals_held() as signals:
+                while not future.done():
+                    wait([future], POLL_INTERVAL_S)
+                    signals.deliver()
+                result = future.result()
+            yield result
+    finally:
+        with signals_held():
+            cancel()
+            pool.shutdown(wait=True, cancel_futures=True)
