@@ -15,6 +15,7 @@ from lasthop.scenario import json_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from ipaddress import IPv4Address, IPv6Address
     from os import PathLike
 
 
@@ -147,17 +148,17 @@ class Network:
         with refusals():
             return self._network.now
 
-    def attach(self, node: str, address: str) -> int:
+    def attach(self, node: str, address: str | IPv4Address | IPv6Address) -> int:
         """Put a host with this address of IPv4 or IPv6 at a node of the scenario, and return its number."""
         with refusals():
-            return self._network.attach(node, address)
+            return self._network.attach(node, str(address))
 
     def send(
         self,
         host: int,
         port: int,
-        to: tuple[str, int],
-        data: bytes,
+        to: tuple[str | IPv4Address | IPv6Address, int],
+        data: bytes | bytearray | memoryview,
         *,
         ecn: int = 0,
         launch: int | None = None,
@@ -169,8 +170,10 @@ class Network:
         ArgumentError
             If no host has the address, no path leads there, or the datagram is longer than the path takes.
         """
+        # Stacks build datagrams in buffers that they use again.
+        payload = data if isinstance(data, bytes) else memoryview(data).tobytes()
         with refusals():
-            return self._network.send(host, port, to, data, ecn, launch)
+            return self._network.send(host, port, (str(to[0]), to[1]), payload, ecn, launch)
 
     def set_timer(self, host: int, token: int, at: int | None) -> None:
         """Set the timer ``token`` of a host, in place of what it was set to; ``None`` takes it away."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,21 @@ def test_a_datagram_there_and_back() -> None:
     assert network.entropy(phone, "keys", 32)[:4] == network.entropy(phone, "keys", 4)
     results = network.finish()
     assert results["flows"][0]["bytes_delivered"] == 1000
+
+
+def test_addresses_and_buffers_are_taken_as_libraries_have_them() -> None:
+    network = lh.Network.read(CLEAN)
+    server, _ = (network.attach(node, ip_address(f"10.0.0.{n}")) for n, node in ((1, "server"), (2, "phone")))
+    sent = [b"abc", bytearray(b"abc"), memoryview(b"xabcx")[1:4]]
+    for data in sent:
+        network.send(server, 443, (ip_address("10.0.0.2"), 1000), data)
+    while network.next_event().kind == "arrivals":
+        while (arrival := network.recv()) is not None:
+            assert (arrival.data, arrival.source) == (b"abc", ("10.0.0.1", 443))
+            sent.pop()
+    assert not sent
+    with pytest.raises(TypeError):
+        network.send(server, 443, ("10.0.0.2", 1000), "abc")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
