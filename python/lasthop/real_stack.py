@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _native, live
 from lasthop.api import run_seeds
-from lasthop.errors import ArgumentError
+from lasthop.errors import ArgumentError, LasthopError, native_errors
 from lasthop.parity import TRIES, Difference, Parity, Side, Watch
 from lasthop.scenario import Scenario, transports
 from lasthop.stats import mean
@@ -39,6 +39,8 @@ LINGER_S = 3.0
 #: What stands for the kernel in the table.
 BESIDE = "real time"
 
+#: Stacks over UDP, for which a process has sockets.
+OVER_SOCKETS = ("quinn", "noq")
 #: The traffic that a stack carries over sockets.
 FILES = ("ftp", "transfer")
 METRICS = (("goodput", "bit/s"), ("taken for lost", "packets"), ("mean RTT", "s"))
@@ -62,8 +64,11 @@ def carried(scenario: Scenario, stack: str) -> Scenario:
     if not _native.HAS_STACKS:
         raise ArgumentError("this build has no stacks: build lasthop with 'make build FEATURES=stacks'")
     names = [one["name"] for one in transports() if one["kind"] == "stack"]
-    if stack.partition(":")[0] not in {name.partition(":")[0] for name in names}:
-        raise ArgumentError(f"no stack {stack!r}: choose one of {', '.join(names)}")
+    over_sockets = [name for name in names if name.partition(":")[0] in OVER_SOCKETS]
+    if stack.partition(":")[0] not in OVER_SOCKETS:
+        there = any(name.partition(":")[0] == stack.partition(":")[0] for name in names)
+        what = f"{stack} runs in simulated time alone" if there else f"no stack {stack!r}"
+        raise ArgumentError(f"{what}: choose one of {', '.join(over_sockets)}")
     if "udp" in scenario.transports:
         name = scenario.flow_names[scenario.transports.index("udp")]
         raise ArgumentError(f"flow {name!r} is UDP, which no stack sends: leave it out with --set")
@@ -215,14 +220,15 @@ def _carry(job: dict[str, Any]) -> None:
     scenario = Scenario(job["scenario"], folder=job["folder"], trust=job["trust"])
     peer = job["peer"]
     place = None if peer is None else f"{socket.gethostbyname(peer)}:{job['port']}"
-    done = _native.carry_stack(
-        scenario.plan,
-        job["seed"],
-        job["flow"],
-        port=job["port"] if peer is None else 0,
-        peer=place,
-        lasts_s=job["lasts_s"],
-    )
+    with native_errors():
+        done = _native.carry_stack(
+            scenario.plan,
+            job["seed"],
+            job["flow"],
+            port=job["port"] if peer is None else 0,
+            peer=place,
+            lasts_s=job["lasts_s"],
+        )
     kept = ("delivered_bytes", "finished_s", "closed", "rtt_mean_s", "lost_packets", "sent", "received")
     said = Path(job["said"])
     part = said.with_suffix(".part")
@@ -232,7 +238,10 @@ def _carry(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _carry(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    try:
+        _carry(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    except (LasthopError, OSError) as error:
+        raise SystemExit(f"error: {error}") from None
     sys.stdout.flush()
     # Whatever the interpreter would still tidy up is not ours to wait for.
     os._exit(0)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,12 +18,12 @@ from lasthop.places import qlog_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from typer.testing import Result
 
     from lasthop.senders import Ack, Loss
 
+ROOT = Path(__file__).parents[2]
 QUIC = "flows.0.transport=quinn:bbr"
 TABLE = '{ stack = "quinn", congestion = "newreno" }'
 
@@ -155,9 +159,54 @@ def test_what_no_stack_can_carry_in_real_time_is_refused(
         )
         return
     assert "no stack 'tcp'" in refused("parity", scenario_file, "--stack", "tcp")
+    said = refused("parity", scenario_file, "--stack", "smoltcp:reno")
+    assert said.startswith("error: smoltcp:reno runs in simulated time alone: choose one of quinn:cubic, ")
+    assert said.rstrip().endswith("noq:lasthop:ledbat++")
     traffic = 'flows.0.traffic={ kind = "cbr", rate = "1 Mbit/s", packet = "512 B" }'
     said = refused(*words, "--set", "flows.0.transport=udp", "--set", traffic)
     assert "flow 'left' is UDP" in said
     said = refused(*words, "--set", "flows.0.transport=quinn", "--set", "flows.0.traffic=web")
     assert "flows.0 carries web, and over sockets a stack carries files alone" in said
     assert "write --set flows.0.traffic=ftp" in said
+
+
+@with_stacks
+@pytest.mark.parametrize(
+    ("transport", "peer", "told"),
+    [("smoltcp", None, "its stack does not run over UDP"), ("quinn", "no.such.host.invalid", "")],
+)
+def test_an_end_that_fails_says_so_in_a_line(
+    tmp_path: Path, transport: str, peer: str | None, told: str
+) -> None:
+    job = {
+        "scenario": lh.EXAMPLE | {"flows": [{"transport": transport}]},
+        "folder": ".",
+        "trust": False,
+        "seed": 1,
+        "flow": 0,
+        "port": 4433,
+        "peer": peer,
+        "lasts_s": 1.0,
+        "said": str(tmp_path / "said"),
+        "linger_s": 0.0,
+    }
+    file = tmp_path / "job"
+    file.write_text(json.dumps(job), encoding="utf-8")
+    words = [sys.executable, "-P", "-m", "lasthop.real_stack", str(file)]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_differences_in_words_are_those_of_the_tables() -> None:
+    page = (ROOT / "docs" / "reference" / "stacks.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    cells = {float(number) for row in rows for number in re.findall(r"\| ([+-][\d.]+) ±", row)}
+    words = page.partition("## What differs, and why")[2].partition("## Our controllers in quinn")[0]
+    told = re.findall(r"[+-]\d+(?:\.\d+)?(?= (?:and [+-][\d.]+ )?%)", " ".join(words.split()))
+    assert len(told) >= 15
+    for number in told:
+        half = 0.5001 * 10.0 ** -len(number.partition(".")[2])
+        assert any(abs(cell - float(number)) <= half for cell in cells), f"no table has {number} %"
