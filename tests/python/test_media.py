@@ -68,6 +68,13 @@ def test_link_adaptation_is_that_of_tr_36_942() -> None:
     assert media_cellular.cqi(0.0, up=False) == 1
 
 
+def test_a_clean_reverse_path_costs_nothing() -> None:
+    """Case 5.3 is measured beside the same path with a wide way back, at which no sender has less."""
+    case = next(case for case in media_cases.CASES if case.name == "5.3")
+    for sender in case.senders:
+        assert media.measure(case, sender, 1)["feedback"] < 1.2, sender
+
+
 def test_the_delay_variation_is_that_of_rfc_8868() -> None:
     """|N(0, 5 ms)| has a mean of 5 sqrt(2 / pi) = 3.99 ms, and nothing exceeds 15 ms."""
     steps = [int(step.split()[0]) / 1000 for step in media_cases.jitter()]

@@ -503,7 +503,7 @@ fn aggregation(
     let asks = given.map_or(Ok(None), |table| table.name_if("after_lost_block_ack"))?;
     let usual = if ns3 { Span::ZERO } else { Span::from_millis(100) };
     let timeout = span("reorder_timeout")?.unwrap_or(usual);
-    // Drivers of Linux leave room for the whole chain of repetitions.
+    // Drivers of Linux leave room for the whole chain of retransmissions.
     let usual_tries = match table.tagged("rate_control")?.0 {
         _ if ns3 => u32::MAX,
         "minstrel-ht" => 30,

@@ -37,7 +37,8 @@ const DIRECTION: &[Key] = &[
     Key::new(
         "rate_changes",
         Kind::AnyList(&A_RATE_CHANGE),
-        "Later rates, in order of time; a packet that is being transmitted continues at the new rate. Default: none.",
+        "Later rates, in order of time; a packet that is being transmitted continues at the new rate. A rate of a more \
+         specific table, such as reverse, replaces them. Default: none.",
     ),
     Key::new("delay", ANY_TIME, "Propagation delay. Every link needs one, unless its trace has it.")
         .or("add delay = \"10 ms\""),
@@ -228,7 +229,9 @@ impl LinkReader<'_, '_> {
             let remedy = "add arq = {}, or write position = \"after-transmission\"";
             return Err(errors.error("error", message, remedy));
         }
-        let rate_changes = match of("rate_changes") {
+        // As with a trace: a rate of its own, such as that of `reverse`, has no part in the changes of another.
+        let rated = depth("rate").max(depth("trace").filter(|_| trace.rate.is_some()));
+        let rate_changes = match of("rate_changes").filter(|_| depth("rate_changes") >= rated) {
             Some(table) if trace.rate.is_some() => return Err(of_trace(&table, "rate_changes")),
             Some(table) => self.rate_changes(&table, copies)?,
             None => trace.rate_changes,

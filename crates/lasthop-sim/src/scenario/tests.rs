@@ -184,6 +184,32 @@ fn a_direction_may_have_no_middleboxes() {
     assert_eq!((reverse.middleboxes.len(), reverse.rate_changes.len()), (0, 0));
 }
 
+/// Changes of the rate belong to the rate beside them: a direction with a rate or a trace of its own has none of them,
+/// one that says nothing of its rate has all.
+#[test]
+fn a_rate_of_its_own_replaces_later_rates() {
+    let reverse = |keys: &str| {
+        let text = format!(
+            "duration = \"1 s\"\n[topology]\nkind = \"graph\"\nnodes = [\"a\", \"b\"]\n\
+             [[topology.links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
+             rate_changes = [{{ at = \"500 ms\", rate = \"2 Mbit/s\" }}]\nreverse = {{ {keys} }}\n\
+             [[flows]]\nsource = \"a\"\nsink = \"b\"\ntransport = \"reno\"\n"
+        );
+        let plan = Scenario::parse(&text, Format::Toml, "test", &[])
+            .unwrap_or_else(|error| panic!("{error}"))
+            .into_plan();
+        assert_eq!(plan.links[0].forward.rate_changes, [(Time(500_000_000), Rate(2_000_000))]);
+        (plan.links[0].reverse.rate, plan.links[0].reverse.rate_changes.clone())
+    };
+    let later = |at, rate| vec![(Time(at), Rate(rate))];
+    assert_eq!(reverse("delay = \"2 ms\""), (Rate(1_000_000), later(500_000_000, 2_000_000)));
+    assert_eq!(reverse("rate = \"9 Mbit/s\""), (Rate(9_000_000), Vec::new()));
+    let own = "rate = \"9 Mbit/s\", rate_changes = [{ at = \"100 ms\", rate = \"3 Mbit/s\" }]";
+    assert_eq!(reverse(own), (Rate(9_000_000), later(100_000_000, 3_000_000)));
+    let own = "rate_changes = [{ at = \"100 ms\", rate = \"3 Mbit/s\" }]";
+    assert_eq!(reverse(own), (Rate(1_000_000), later(100_000_000, 3_000_000)));
+}
+
 #[test]
 fn names_and_pairs_of_flows() {
     let plan = dumbbell(

@@ -113,7 +113,7 @@ impl Stream {
         let begin = highest + i64::from(seq.wrapping_sub(number) as i32);
         let end = begin + i64::from(length);
         let mut new = (end - begin.max(highest)).max(0);
-        // Behind the place of capture a loss is a hole, which a repetition fills.
+        // Behind the place of capture a loss is a hole, which a retransmission fills.
         let below = self.holes.range(..end).rev().map(|(&from, &to)| (from, to));
         let touched: Vec<(i64, i64)> = below.take_while(|&(_, to)| to > begin).collect();
         for (from, to) in touched {
