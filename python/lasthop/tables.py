@@ -509,9 +509,12 @@ def _grouped_table(
 #: What only some flows have, by its group of columns: the title of its table.
 PARTS = {
     "realtime": "real-time",
+    "call": "video calls",
+    "voice": "voice calls",
+    "repair": "repairs",
+    "split": "split connections",
     "player": "video on demand",
     "web": "web pages",
-    "voice": "calls",
     "class": "flows of a class",
 }
 

@@ -193,7 +193,7 @@ def test_a_link_with_retransmission_has_its_own_columns() -> None:
     arq = [(link.get("arq") or {}).get("retransmissions") for link in run.record["links"]]
     assert run.links["arq_retransmissions"].to_list() == arq
     assert max(filter(None, arq)) > 0
-    assert "ARQ resent" in repr(run)
+    assert "ARQ retransmitted" in repr(run)
     plain = lh.run(scenario.replace({"channel.arq": "none"}), seed=3)
     assert not [name for name in plain.links.columns if "arq" in name]
 

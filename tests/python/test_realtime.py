@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import lasthop as lh
+from lasthop import columns, tables
 from lasthop.columns import table_of
 from lasthop.results import NativeTables
 
@@ -131,6 +132,22 @@ def test_the_table(runs: lh.Runs) -> None:
         assert word in table
     assert "more than 100 ms after the packet before it that arrived" in " ".join(table.split())
     assert "file" not in table.split("delayed: ")[0]
+
+
+def test_columns_that_are_meant_for_people_are_in_a_table() -> None:
+    groups = {one.group for one in columns.declared("flows").values() if one.shown and one.group}
+    assert groups <= set(tables.PARTS), groups - set(tables.PARTS)
+
+
+def test_a_call_shows_what_its_viewer_saw_and_what_was_repaired() -> None:
+    call = {"name": "call", "transport": {"rate": "gcc", "nack": True, "fec": "row"}, "traffic": "video-call"}
+    topology = SCENARIO["topology"]
+    bottleneck = topology["bottleneck"] | {"error": {"kind": "bernoulli", "packet_error_rate": 0.02}}
+    lossy = {**SCENARIO, "flows": [call], "topology": {**topology, "bottleneck": bottleneck}}
+    text = repr(lh.run_seeds(lh.Scenario(lossy), [1, 2]))
+    assert text.index("real-time") < text.index("video calls") < text.index("repairs")
+    for word in ("video rate", "frames lost", "p95 frame delay", "freezes", "rebuilt by FEC"):
+        assert word in text
 
 
 def test_many_flows_are_grouped() -> None:

@@ -32,14 +32,14 @@ columns! {
         /// 99th percentile, likewise
         frame_delay_p99_s: Option<f64> = About::new("s", "p99 frame delay").lower().mean();
         /// how often the picture froze: a frame was shown for more than three times the mean of the 30 before it, and
-        /// for more than that mean and 150 ms
+        /// for more than that mean and 150 ms; null, like the next, if no frame was shown at all
         freezes: Option<u64> = About::new("", "freezes").lower().mean().shown("freezes");
         /// total time for which it was frozen
         freeze_s: Option<f64> = About::new("s", "freeze time").lower().mean().shown("frozen").compared()
             .says("is frozen {} longer", "is frozen {} shorter").times("is frozen {} times as long");
         /// opinion of the picture by ITU-T G.1070, from 1 to 5 (H.264 in VGA): by video rate, frame rate and the share
         /// of packets that were not repaired; null outside 400 kbit/s to 2 Mbit/s
-        opinion: Option<f64> = About::new("", "video opinion").higher().mean();
+        opinion: Option<f64> = About::new("", "video opinion").higher().mean().shown("opinion");
         /// frames that the encoder left out over the whole run because too much waited at the sender
         skipped_frames: u64 = About::new("", "frames skipped").lower().sum();
         /// key frames over the whole run, the first one included
@@ -56,6 +56,8 @@ impl CallSummary {
         let counts = world.encoder(flow)?;
         let whole = realtime.call(world.numbers_are_whole(flow));
         let report = whole.as_ref();
+        // A picture that never came has not frozen, and is not a steady one either.
+        let seen = report.filter(|report| report.freezes > 0 || !report.delays.is_empty());
         let active = realtime.active();
         let (frames, bytes) = encoded(world, flow);
         let seconds = active.seconds();
@@ -74,8 +76,8 @@ impl CallSummary {
             frame_delay_p50_s: report.and_then(|report| report.delay(50)).map(Span::seconds),
             frame_delay_p95_s: report.and_then(|report| report.delay(95)).map(Span::seconds),
             frame_delay_p99_s: report.and_then(|report| report.delay(99)).map(Span::seconds),
-            freezes: report.map(|report| report.freezes),
-            freeze_s: report.map(|report| report.frozen.seconds()),
+            freezes: seen.map(|report| report.freezes),
+            freeze_s: seen.map(|report| report.frozen.seconds()),
             opinion: video_quality(rate / 1e3, frames as f64 / seconds, missing),
             skipped_frames: counts.skipped,
             key_frames: counts.key_frames,

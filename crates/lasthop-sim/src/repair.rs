@@ -11,21 +11,23 @@ columns! {
     #[derive(Clone, Copy, Debug)]
     pub struct RepairSummary {
         /// packets that were missing at the receiver when a later one arrived
-        missing_packets: u64 = About::new("packets", "packets missing").sum();
+        missing_packets: u64 = About::new("packets", "packets missing").sum().shown("missing");
         /// those of them that arrived out of order, before they were given up
         overtaken_packets: u64 = About::new("packets", "packets overtaken").sum();
         /// requests for a missing packet (NACK), repeated ones included
         asked_packets: u64 = About::new("packets", "packets requested").sum();
         /// missing packets that a retransmission brought before they were given up
-        repeated_packets: u64 = About::new("packets", "packets repaired by retransmission").sum();
+        repeated_packets: u64 = About::new("packets", "packets repaired by retransmission").sum()
+            .shown("retransmitted");
         /// missing packets that FEC rebuilt before they were given up
-        recovered_packets: u64 = About::new("packets", "packets repaired by FEC").sum();
+        recovered_packets: u64 = About::new("packets", "packets repaired by FEC").sum().shown("rebuilt by FEC");
         /// missing packets that the receiver gave up: it requested a key frame instead
-        given_up_packets: u64 = About::new("packets", "packets given up").lower().sum();
+        given_up_packets: u64 = About::new("packets", "packets given up").lower().sum().shown("given up");
         /// those of them that still arrived, too late
         late_packets: u64 = About::new("packets", "packets repaired too late").lower().sum();
         /// bytes of repairs over all bytes that the sender sent, headers included
-        overhead_share: Option<f64> = About::share("repairs, of the bytes sent").lower().mean();
+        overhead_share: Option<f64> = About::share("repairs, of the bytes sent").lower().mean()
+            .shown("of bytes sent");
     }
 }
 

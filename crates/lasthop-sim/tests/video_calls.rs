@@ -77,6 +77,16 @@ fn every_sender_drives_the_encoder() {
     }
 }
 
+/// Where no frame comes there are no freezes to count, and no zero that looks like a steady picture.
+#[test]
+fn a_picture_that_never_came_has_not_frozen() {
+    let dead = r#"rate = "1 Mbit/s", error = { kind = "bernoulli", packet_error_rate = 1 }"#;
+    let run = run_both_ways(&call("\"gcc\"", dead, PLAIN, ""), 1);
+    let call = seen(&run);
+    assert_eq!(call.frames_lost_share, Some(1.0), "{call:?}");
+    assert_eq!((call.freezes, call.freeze_s), (None, None), "{call:?}");
+}
+
 /// Datagrams alone say nothing: the encoder stays where it was, and without key frames a loss stops the picture.
 #[test]
 fn nothing_leads_the_encoder_over_udp() {

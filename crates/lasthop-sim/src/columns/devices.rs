@@ -135,7 +135,7 @@ devices_count! {
         }
         /// transmissions on a link with retransmission beyond the first of each frame; `packets_sent` of the link
         /// counts all
-        retransmissions: u64 = About::new("packets", "retransmissions").sum().shown("ARQ resent");
+        retransmissions: u64 = About::new("packets", "retransmissions").sum().shown("ARQ retransmitted");
         /// frames that the sending side gave up, lost or not
         given_up: u64 = About::new("packets", "frames given up").lower().sum();
         /// link acknowledgements lost
@@ -192,7 +192,7 @@ devices_count! {
         /// packets of FEC blocks that were lost and not rebuilt
         given_up: u64 = About::new("packets", "packets given up").lower().sum();
         /// packets that arrived after FEC had rebuilt them
-        late: u64 = About::new("packets", "originals too late").sum();
+        late: u64 = About::new("packets", "late source packets").sum();
     }
 
     /// A WTCP agent at the head of a link, within the measured time; several count together.

@@ -357,7 +357,7 @@ const FRAMES: [Declared; 15] = [
         "sequence",
         Kind::Short,
         About::new("", "sequence number"),
-        "12 bits, the same for repetitions; of data",
+        "12 bits, the same for retransmissions; of data",
     ),
     (
         "ppdu",

@@ -22,7 +22,7 @@ columns! {
         /// packets sent by the proxies of a split connection that were lost
         packets_lost: u64 = About::new("packets", "packets lost").sum();
         /// packets that the proxies of a split connection retransmitted
-        retransmitted_packets: u64 = About::new("packets", "retransmissions").sum().shown("proxy resent");
+        retransmitted_packets: u64 = About::new("packets", "retransmissions").sum().shown("proxy retransmitted");
         /// expiries of the retransmission timer at the proxies of a split connection
         timeouts: u64 = About::new("", "timeouts").sum();
         /// mean RTT beyond the last proxy of a split connection, of segments that were sent once
