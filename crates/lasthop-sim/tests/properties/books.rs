@@ -85,6 +85,79 @@ fn check_frames(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
     }
 }
 
+/// When each frame with bytes has come completely, by the trace: in ascending order, without those that have not.
+fn completions(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) -> Vec<Time> {
+    let sink = plan.flows[flow].sink;
+    let first = u64::from(matches!(run.world.senders[flow], Endpoint::TcpSender(_)));
+    let comes = |record: &&HopRecord| {
+        let link = &plan.links[record.direction as usize / 2];
+        let end = if record.direction & 1 == 0 { link.to } else { link.from };
+        record.flow as usize == flow && !record.back && record.payload > 0 && end == sink
+    };
+    let mut arrivals: Vec<(Time, u64, u64)> = (trace.iter().filter(comes))
+        .filter_map(|record| {
+            let start = record.seq.saturating_sub(first);
+            Some((record.arrived?, start, start + u64::from(record.payload)))
+        })
+        .collect();
+    arrivals.sort_unstable();
+    let frames = run.world.frames(flow);
+    let start_of = |frame: usize| frame.checked_sub(1).map_or(0, |before| frames[before].end);
+    let mut missing: Vec<u64> = (0..frames.len()).map(|frame| frames[frame].end - start_of(frame)).collect();
+    // Bytes that are here, start to end, apart from each other.
+    let mut here: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut complete = Vec::new();
+    for (at, start, end) in arrivals {
+        let mut from = start;
+        while from < end {
+            let known = here.range(..=from).next_back().map_or(0, |(_, &end)| end);
+            if known > from {
+                from = known;
+                continue;
+            }
+            let to = here.range(from..).next().map_or(end, |(&start, _)| start.min(end));
+            here.insert(from, to);
+            let mut frame = frames.partition_point(|frame| frame.end <= from);
+            while frame < frames.len() && start_of(frame) < to {
+                let new = frames[frame].end.min(to) - start_of(frame).max(from);
+                missing[frame] =
+                    missing[frame].checked_sub(new).expect("a byte comes for the first time once");
+                if missing[frame] == 0 {
+                    complete.push(at);
+                }
+                frame += 1;
+            }
+            from = to;
+        }
+    }
+    complete
+}
+
+/// The viewer of a call has every frame at most once, and none before all of it has come.
+fn check_shown(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
+    if plan.flows[flow].traffic.offered().encoder().is_none() || !run.world.numbers_are_whole(flow) {
+        return;
+    }
+    let name = &plan.flows[flow].name;
+    let rebuilds = run.world.network.repairs(flow).is_some_and(|counts| counts.recovered + counts.late > 0);
+    let frames = run.world.frames(flow);
+    let written = |now: Time| {
+        let mut start = 0;
+        let made = frames.iter().take_while(|frame| frame.at <= now);
+        made.filter(|frame| std::mem::replace(&mut start, frame.end) < frame.end).count()
+    };
+    let complete = completions(plan, run, flow, trace);
+    let mut shown = 0;
+    for row in run.recorded.flows.iter().filter(|row| row.sample.flow as usize == flow) {
+        let viewed = row.sample.viewed.unwrap();
+        shown += viewed.shown.unwrap();
+        let now = row.sample.time;
+        // What FEC rebuilds arrives, and no trace has it.
+        let most = if rebuilds { written(now) } else { complete.partition_point(|&at| at <= now) };
+        assert!(shown <= most as u64, "{name}: {shown} frames shown at {now}, {most} had come");
+    }
+}
+
 /// Whether something stands between a node and the links that leave it. A trace knows links only: what leaves the node
 /// then is not what passes there.
 pub(super) fn has_middleboxes(plan: &Plan, node: usize) -> bool {
@@ -214,6 +287,7 @@ pub(super) fn check(plan: &Plan, run: &Run) {
         if matches!(sender, Endpoint::TcpSender(_)) {
             check_flow(plan, run, flow, trace);
         }
+        check_shown(plan, run, flow, trace);
     }
     let summary = &run.summary;
     for link in &summary.links {

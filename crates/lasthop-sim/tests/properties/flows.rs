@@ -152,6 +152,30 @@ fn rate_based() -> impl Strategy<Value = String> {
     prop_oneof![2 => plain, 1 => repeated, 1 => protected]
 }
 
+/// A video call by a controller for media, with any of its knobs, or by a transport that only follows.
+pub(super) fn call(duration_ms: u32) -> BoxedStrategy<String> {
+    let keys = some_of(vec![
+        switch("ecn"),
+        one_of(&["rfc8888", "transport-wide"]).prop_map(|format| format!("feedback = \"{format}\"")).boxed(),
+        (5u32..500).prop_map(|ms| format!("feedback_s = {}", f64::from(ms) / 1e3)).boxed(),
+        number("feedback_overlap", 0..200, ""),
+        (1u32..60).prop_map(|tens| format!("resend_within_s = {}", f64::from(tens) / 1e2)).boxed(),
+    ]);
+    let plain = (one_of(&["nada", "gcc", "scream"]), keys)
+        .prop_map(|(name, keys)| format!("{{ rate = \"{name}\"{keys} }}"));
+    let transport = prop_oneof![
+        3 => plain.boxed(),
+        3 => rate_based().boxed(),
+        1 => tcp().boxed(),
+        1 => Just("\"udp\"".to_owned()).boxed(),
+    ];
+    (transport, video_call(), 0..duration_ms / 2)
+        .prop_map(|(transport, traffic, at)| {
+            format!("transport = {transport}\ntraffic = {traffic}\nstart = \"{at} ms\"\n")
+        })
+        .boxed()
+}
+
 /// Packets at times of the application's own choice.
 fn paced_traffic() -> impl Strategy<Value = String> {
     let rate = (10u32..2000, 40u32..1400);

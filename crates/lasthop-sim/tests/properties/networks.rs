@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use lasthop_sim::scenario::{Format, Scenario};
 use proptest::prelude::*;
 
-use super::flows::{arrivals, flow};
+use super::flows::{arrivals, call, flow};
 use super::links::{Grain, error, handoff, link_with_devices, one_of, plain_link, possible_handoff, queue};
 
 fn dumbbell(duration_ms: u32, grain: Grain) -> BoxedStrategy<String> {
     let channel = (prop::option::of(error(0.3)), prop::option::weighted(0.3, handoff(duration_ms)));
-    let flow = prop_oneof![6 => flow(duration_ms).boxed(), 1 => arrivals(duration_ms).boxed()];
+    let flow = prop_oneof![6 => flow(duration_ms), 1 => arrivals(duration_ms), 1 => call(duration_ms)];
     let directed = (flow, one_of(&["forward", "reverse"]));
     let links = (link_with_devices(50, 20_000, grain), link_with_devices(50, 5000, grain));
     (links, channel, prop::collection::vec(directed, 1..=8))
@@ -195,7 +195,8 @@ fn cells(duration_ms: u32) -> BoxedStrategy<String> {
 fn cellular(duration_ms: u32) -> BoxedStrategy<String> {
     let journey = (100u32..duration_ms.max(101), 0u32..100, any::<bool>());
     let user = (0u32..16, prop::option::of((1..duration_ms, 0u32..16)), prop::option::of(journey));
-    let one_flow = (flow(duration_ms), 0usize..4, any::<bool>());
+    let one_flow = prop_oneof![2 => flow(duration_ms), 1 => call(duration_ms)];
+    let one_flow = (one_flow, 0usize..4, any::<bool>());
     let cell = (
         one_of(&["proportional-fair", "round-robin", "max-ci"]),
         queue(),

@@ -220,6 +220,8 @@ mod tests {
     use super::super::super::config::Protocol;
     use super::super::{Common, common};
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -316,6 +318,48 @@ mod tests {
             log.report(at(100));
             log.arrive(1, (at(0), bytes), false, at(101));
             assert_eq!(log.due(), Some(at(100 + millis)));
+        }
+    }
+
+    proptest! {
+        /// Whatever arrives, in any order, twice and marked, and however late the sender reads a report: it names a
+        /// packet if and only if one had arrived when it was made, and tells the first time in the format's
+        /// resolution.
+        #[test]
+        fn feedback_never_tells_of_what_did_not_arrive(
+            steps in prop::collection::vec((0u64..40, any::<bool>(), 0u64..30_000_000), 1..200),
+            format in prop_oneof![Just(Format::Rfc8888), Just(Format::TransportWide)],
+            overlap in 0u64..100, every in 1usize..20, late in 0usize..30,
+        ) {
+            let mut log = log(format, overlap);
+            let mut arrived: BTreeMap<u64, (Time, Option<Time>)> = BTreeMap::new();
+            let mut reports: Vec<(Cover, Time, usize)> = Vec::new();
+            let mut now = Time::ZERO;
+            for (step, &(back, marked, gap)) in steps.iter().enumerate() {
+                now += Span(gap);
+                // Around a number that grows, so that some are overtaken, some come twice and some never.
+                let number = (step as u64 + 20).saturating_sub(back);
+                log.arrive(number, (now, 100), marked, now);
+                let known = arrived.entry(number).or_insert((now, None));
+                known.1 = known.1.or(marked.then_some(now));
+                if step % every == 0 {
+                    reports.push((log.report(now), now, step));
+                }
+                for &(cover, made, _) in reports.iter().filter(|report| report.2 + late == step) {
+                    let mut heard = Vec::new();
+                    log.read((cover.highest, cover.count), made, &mut heard);
+                    prop_assert_eq!(heard.len(), usize::from(cover.count));
+                    for told in heard {
+                        let first = arrived.get(&told.number).filter(|first| first.0 <= made);
+                        prop_assert_eq!(told.at.is_some(), first.is_some(), "{:?}", told);
+                        let Some((&(at, mark), said)) = first.zip(told.at) else { continue };
+                        let marks = format == Format::Rfc8888 && mark.is_some_and(|mark| mark <= made);
+                        prop_assert_eq!(told.marked, marks);
+                        let off = said.since(at).0.max(at.since(said).0);
+                        prop_assert!(off <= 1_000_000_000 / 1024 + 1, "{at}, but the report says {said}");
+                    }
+                }
+            }
         }
     }
 }
