@@ -2,9 +2,9 @@
 
 FOLDER is a checkout of CellReplay (github.com/williamsentosa95/cellreplay). Its queue is compiled with a
 clock of its own (`two_loads.cc`) and gets the same packets at the same times as a link of a scenario, over
-recordings that are drawn at random; what is compared is when each packet leaves. The recordings count
-microseconds, so that the whole numbers of the program differ from exact times by that at most. The drawing is
-ours; the published recordings were not to be had.
+recordings that are drawn at random; what is compared is when each packet leaves. The program counts in whole
+numbers of whatever unit its files have: here nanoseconds, so that what it rounds hardly ever decides which of
+two things is first. The drawing is ours; the published recordings were not to be had.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ CASES = 300
 #: Headers of IPv4 and UDP.
 HEADERS = 28
 END_US = 3_000_000
-#: Rounding of base delay and offset, each down or to the nearest.
-NEAR_US = 2
+#: What the program counts of each microsecond.
+THEIRS = 1000
+#: Rounding of base delay and offset: single-precision numbers of some 10^7 ns.
+NEAR_US = 0.05
 
 
 @dataclass(frozen=True)
@@ -65,21 +67,32 @@ def drawn(seed: int) -> Case:
     return Case(light, heavy, sizes, draw.choice([0, 0, 2_000, 30_000]), packets)
 
 
-def theirs(program: Path, case: Case, folder: Path) -> list[int]:
+def recordings(case: Case, folder: Path, unit: int) -> tuple[Path, Path]:
+    """Write both loads in units of which a microsecond has `unit`, and return the files."""
+    light, heavy = folder / f"{unit}.light.us", folder / f"{unit}.heavy.us"
+    lines = (" ".join(str(unit * value) for value in line) for line in case.light)
+    light.write_text("".join(f"{line}\n" for line in lines))
+    heavy.write_text("".join(f"{unit * at}\n" for at in case.heavy))
+    return light, heavy
+
+
+def theirs(program: Path, case: Case, folder: Path) -> list[float]:
     """Return when each packet leaves the authors' queue, in microseconds."""
     (folder / "log").mkdir(exist_ok=True)
     sizes = folder / "sizes"
-    sizes.write_text("".join(f"{100 * number} {offset}\n" for number, offset in enumerate(case.sizes, 1)))
-    paths = [folder / "x.light.us", folder / "x.heavy.us", folder / "log"]
-    command = [program, *paths, sizes if case.sizes else "", str(case.timer), str(END_US)]
-    text = "".join(f"{at} {size}\n" for at, size in case.packets)
+    offsets = enumerate(case.sizes, 1)
+    sizes.write_text("".join(f"{100 * number} {THEIRS * offset}\n" for number, offset in offsets))
+    paths = [*recordings(case, folder, THEIRS), folder / "log"]
+    ends = [str(THEIRS * case.timer), str(THEIRS * END_US)]
+    command = [program, *paths, sizes if case.sizes else "", *ends]
+    text = "".join(f"{THEIRS * at} {size}\n" for at, size in case.packets)
     subprocess.run(command, input=text, text=True, check=True)
-    left: dict[int, int] = {}
+    left: dict[int, float] = {}
     for line in (folder / "log" / "packet-log-uplink").read_text().splitlines()[3:]:
         words = line.split("\t")
         # Of each packet there is a line when it comes and one when it leaves.
         if words[1] == "OTHER":
-            left[int(words[0])] = int(words[5])
+            left[int(words[0])] = int(words[5]) / THEIRS
     return [left.get(number, END_US) for number in range(len(case.packets))]
 
 
@@ -89,10 +102,11 @@ def ours(case: Case, folder: Path) -> list[float]:
     sizes.write_text(
         "".join(f"{100 * number} {offset / 1000}\n" for number, offset in enumerate(case.sizes, 1))
     )
+    light, heavy = recordings(case, folder, 1)
     trace = {
         "kind": "cellreplay",
-        "file": str(folder / "x.heavy.us"),
-        "light": str(folder / "x.light.us"),
+        "file": str(heavy),
+        "light": str(light),
         "timer": f"{case.timer} us",
     }
     if case.sizes:
@@ -132,10 +146,6 @@ def main() -> None:
         total = apart = light = 0
         for seed in range(cases):
             case = drawn(seed)
-            (folder / "x.light.us").write_text(
-                "".join(" ".join(map(str, line)) + "\n" for line in case.light)
-            )
-            (folder / "x.heavy.us").write_text("".join(f"{at}\n" for at in case.heavy))
             left = list(zip(theirs(program, case, folder), ours(case, folder), strict=True))
             far = [number for number, (one, other) in enumerate(left) if abs(one - other) > NEAR_US]
             total, apart = total + len(left), apart + len(far)
