@@ -46,7 +46,7 @@ LIBRARIES = (
 BYTES = 1200
 WARMUP_S, END_S = 1.0, 11.0
 RUNS = range(1, 4)
-#: In ns-3 a block is sent again 7 ms later.
+#: In ns-3 a block is retransmitted 7 ms later.
 HARQ_MS = 7
 #: What ns-3's delay has beyond the wire, the wait for a TTI and the TTI; from the clean case.
 REST_MS = 2.0
@@ -340,15 +340,15 @@ it gets alone.
 DIFFERS = """
 - ns-3 answers a poll at once; TS 36.322, section 5.2.3, has it wait until nothing before the PDU can come any
   more. With a t-StatusProhibit of 10 ms that holds back the STATUS that matters; with 0, as here on both
-  sides, PDUs that are already sent again are asked for once more: where many PDUs are lost, ns-3 is slower.
+  sides, PDUs that are already retransmitted are requested again: where many PDUs are lost, ns-3 is slower.
 - When t-Reordering ends in ns-3, the STATUS goes with the next PDU that polls, not at once: at 4 Mbit/s
   2.4 ms later.
-- When t-PollRetransmit ends, ns-3 sends all PDUs again that are not acknowledged; lasthop sends the last one.
+- When t-PollRetransmit ends, ns-3 retransmits all unacknowledged PDUs; lasthop retransmits the last one.
   Here it is 1 s on both sides, so it hardly ever ends.
 - A STATUS of ns-3 takes a whole block, because a block carries one PDU: with a t-StatusProhibit of 10 ms TCP
   gets nine tenths of the cell in AM (18.99 of 21.1 Mbit/s without losses). In lasthop a STATUS takes no room.
   TCP is compared in UM.
-- ns-3 cuts no PDU anew when it is sent again; here every block is large enough for it.
+- ns-3 cuts no PDU anew when it is retransmitted; here every block is large enough for it.
 """
 
 

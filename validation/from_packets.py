@@ -212,7 +212,8 @@ class Punctuality(NamedTuple):
 def punctuality(flow: Flow, since: int, threshold: int) -> Punctuality:
     """Algorithm 1 of paper 004: late is what arrives too long after the next lower number that has arrived.
 
-    At the transport, repetitions apart; of the packets that left the sender first in the measured interval.
+    At the transport, without retransmissions; of the packets that left the sender first in the measured
+    interval.
     """
     counted = {seq for seq, at in flow.first_sends().items() if at >= since}
     numbers: list[int] = []

@@ -323,7 +323,7 @@ definition another way, which is named, and by that reading the packets give the
 - **Loss** (004): transmissions of data lost over transmissions of data, mean over the flows. **Packets
   lost** (002): transmissions of data that were lost.
 - **Delay** (002): from the first transmission of a range of data to its first arrival, so that the wait
-  for a repetition is part of it; mean over what arrived.
+  for a retransmission is part of it; mean over what arrived.
 - **Mean queue** (004): the times that packets waited before the bottleneck, added up, over the measured
   interval. The packet in transmission is not in the queue, and neither is one that found it full.
 - **Fairness** (004): Jain's index of the flows' throughput, bytes on the wire that arrived.
@@ -347,7 +347,7 @@ EXPLANATIONS = {
     ),
     ("004", "fairness"): (
         "Fairness (004). The paper's index is over throughput, which the studies of 000 take as "
-        "bytes on the wire; those of 004 take goodput, so that headers and repetitions do not "
+        "bytes on the wire; those of 004 take goodput, so that headers and retransmissions do not "
         "count. Over throughput the index of 80 Vegas flows is 0.0024 higher and that of 40 UDP "
         "flows 0.0001 (means of ten seeds), and both claims on the video rate are judged the same. "
         "The two rates give one figure here because with this seed every sender always has more to "

@@ -54,8 +54,8 @@ LAN_HEADER = 64
 LAN_DELAY_S = 0.004
 LAN_LATENCY_S = LAN_DELAY_S + 4e-6
 #: How much of the delay lies between the agent and the queue of the base station. `newLan` gives the link
-#: layers of all stations the same; here it is a little more than half, because with 2 ms repetitions and data
-#: reach the queue in the same instant, and a tie is decided otherwise on either side.
+#: layers of all stations the same; here it is a little more than half, because with 2 ms retransmissions and
+#: data reach the queue in the same instant, and a tie is decided otherwise on either side.
 LAYER_S = 0.0021
 PACKET, ACK = 1000, 40
 #: By how much a SYN arrives earlier here, where latency depends on size. All that follows is as much earlier,
@@ -75,7 +75,7 @@ class Cell:
     agent: str | None = "ns2"
     #: Between the agent and the queue that it watches; the rest of the LAN's delay lies behind that.
     layer_s: float = LAYER_S
-    #: One clock for all connections in ns-2, and repetitions for one when data of another pass.
+    #: One clock for all connections in ns-2, and retransmissions for one when data of another pass.
     integrate: bool = False
     duration_s: float = DURATION_S
     drain_s: float = DRAIN_S

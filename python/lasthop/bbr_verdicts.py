@@ -298,7 +298,7 @@ def _policed(track: Track) -> Verdict:
     sent = flow["goodput_bit_s"][0] * 20 / (1448 * 8)
     loss = flow["retransmitted_packets"][0] / max(sent, 1)
     holds = reacts and loss <= 0.03 and goodput >= 0.85
-    return Verdict(holds, f"from 10 s on: goodput {goodput:.3f} of the token rate, {loss:.1%} sent again")
+    return Verdict(holds, f"from 10 s on: goodput {goodput:.3f} of the token rate, {loss:.1%} retransmitted")
 
 
 def _undone(track: Track) -> Verdict:

@@ -87,8 +87,8 @@ class Difference:
         'vegas carries 12 % less than reno (-14..-10 %)'
         >>> Difference(goodput, "sack", "reno", equal.scaled(1e6), equal).verdict
         'no difference shown between sack and reno in goodput (-2.0..+4.0 %)'
-        >>> resent, more = named("retransmitted_share"), Estimate(5.1, 4.4, 6.0, 10)
-        >>> Difference(resent, "reno", "snoop", more.scaled(0.01), more).verdict
+        >>> again, more = named("retransmitted_share"), Estimate(5.1, 4.4, 6.0, 10)
+        >>> Difference(again, "reno", "snoop", more.scaled(0.01), more).verdict
         'reno retransmits 6.1 times as much per packet as snoop (5.4..7.0 times)'
         >>> Difference(goodput, "sack", "reno", equal.scaled(0), equal.scaled(0)).verdict
         'an exact tie between sack and reno in goodput'

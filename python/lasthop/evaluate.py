@@ -73,12 +73,12 @@ def _queue(run: Run) -> float | None:
 
 GOODPUT = Measure("goodput", "Mbit/s", _flow("goodput_bit_s", 1e-6, "s"), more=True)
 DELAY = Measure("queue at the bottleneck", "ms", _queue, more=False)
-AGAIN = Measure("sent again", "%", _total("retransmitted_share", 100), more=False)
+RETRANSMITTED = Measure("retransmitted", "%", _total("retransmitted_share", 100), more=False)
 JAIN = Measure("Jain's index", "", _total("jain_index"), more=True)
 OTHER = Measure("goodput of the others", "Mbit/s", _flow("goodput_bit_s", 1e-6, "o"), more=True)
 SHORT = Measure("completion of 100 kB, median", "s", _total("completion_p50_s"), more=False)
 CALL = Measure("delay of a call, 95th percentile", "ms", _flow("delay_p95_s", 1e3, "o"), more=False)
-USUAL = (GOODPUT, DELAY, AGAIN)
+USUAL = (GOODPUT, DELAY, RETRANSMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +146,17 @@ def _lossy(share: float) -> Question:
 
 
 QUESTIONS: tuple[Question, ...] = (
-    *(_alone(f"drop-tail of {name} product", products=size) for name, size in (("1/4", 0.25), ("1", 1))),
-    _alone("drop-tail of 4 products", products=4),
+    *(
+        _alone(f"drop-tail queue of {name} BDP", products=size)
+        for name, size in (("1/4", 0.25), ("1", 1), ("4", 4))
+    ),
     _alone("PIE", queue={"kind": "pie", "limit": "1000 packets"}),
     _alone("CoDel", queue={"kind": "codel", "limit": "1000 packets"}),
     _alone("RTT of 1 s", rtt_ms=1000, seconds=90),
     _alone("64 kbit/s and 10 ms", mbit=0.064, rtt_ms=10, products=100, seconds=120),
     *(_lossy(share) for share in (0.0001, 0.001, 0.01, 0.02, 0.05, 0.1)),
     _alone(
-        "packets overtake each other by up to 10 ms",
+        "reordering by up to 10 ms",
         middleboxes=[{"kind": "impair", "jitter": "10 ms", "reorder": True}],
     ),
     _alone(
@@ -167,17 +169,20 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     _alone("an outage of 1 s", handoff={"at": ["15 s"], "outage": "1 s"}),
     Question(
-        "Beside itself", "2 flows", lambda sender: _scenario(_bulk(sender, 2)), (GOODPUT, JAIN, DELAY, AGAIN)
+        "Beside itself",
+        "2 flows",
+        lambda sender: _scenario(_bulk(sender, 2)),
+        (GOODPUT, JAIN, DELAY, RETRANSMITTED),
     ),
     Question(
         "Beside itself",
         "10 flows",
         lambda sender: _scenario(_bulk(sender, 10)),
-        (GOODPUT, JAIN, DELAY, AGAIN),
+        (GOODPUT, JAIN, DELAY, RETRANSMITTED),
     ),
     Question(
         "Beside itself",
-        "one comes 15 s late",
+        "a second flow starts 15 s later",
         lambda sender: _scenario(_bulk(sender), _bulk(sender, name="s-late", start="15 s"), seconds=60),
         (GOODPUT, JAIN),
     ),

@@ -35,7 +35,7 @@ GREY_MAX = 60
 POINTS_MAX = 600
 RATE_POINTS = 120
 SHARE_POINTS = 60
-#: Counters of what a helper, or a link by itself, has sent again or rebuilt; of whom.
+#: Counters of what a helper, or a link by itself, has retransmitted or rebuilt; of whom.
 REPAIRS = re.compile(r"(.+?)_(?:repeats|retransmissions|rebuilt)(?:_.+)?")
 #: What the dotted lines of round trips are.
 DOTTED_RTT = ", dotted: of the path with empty queues, repairs included"

@@ -98,7 +98,7 @@ class _Sender:
         self._mss = max((one["payload_bytes"] for one in self._packets), default=1)
         self._number = 0
         self._received = 0
-        #: First byte carried -> its newest transmission: number, bytes, time, whether it is a repetition.
+        #: First byte carried -> its newest transmission: number, bytes, time, whether it is a retransmission.
         self._out: dict[int, tuple[int, int, int, bool]] = {}
         self._flight = 0
         self._least_rtt_ms = float("inf")

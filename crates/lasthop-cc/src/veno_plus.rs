@@ -210,7 +210,7 @@ impl VenoPlus {
     /// Packets of this monitoring window that the radio has lost.
     fn random_losses(&self) -> f64 {
         match self.params.signal {
-            // What as many losses as there were failed attempts would have cost without repetition.
+            // What as many losses as there were failed attempts would have cost without retransmission.
             Source::Attempts => self.monitor.loss_rate() * self.monitor.segments,
             Source::Any | Source::Rssi | Source::Receiver => self.monitor.lost_frames,
         }

@@ -104,7 +104,7 @@ params! {
     /// Treat a segment as lost before the link if the link reports nothing of it for its timeout while it delivers
     /// later ones
     link_silence: bool = true, 0.0..=1.0;
-    /// A segment that the link gave up is sent again at once, at the first duplicate ACK, or like any other
+    /// A segment that the link gave up is retransmitted at once, at the first duplicate ACK, or like any other
     on_link_drop: OnLinkDrop = OnLinkDrop::Resend, 0.0..=2.0;
     /// Mechanism 3: start from the windows of earlier connections, if a history of the path is kept
     best_start: bool = true, 0.0..=1.0;

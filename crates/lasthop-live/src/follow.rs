@@ -182,7 +182,7 @@ impl Flow {
     }
 
     /// Every ACK of a record arrives, at even distances, as far as can be told: laws that measure the bandwidth count
-    /// them, and repetitions among them.
+    /// them, and retransmissions among them.
     fn arrived(&mut self, record: &Record, una: u64, next: u64) {
         let count = u64::from(record.acks);
         let span = record.at.since(self.last).min(COALESCE);

@@ -159,7 +159,7 @@ pub struct Told {
     pub packets_back: Option<u64>,
     /// Their bytes.
     pub bytes_back: Option<u64>,
-    /// Bytes of data that its sender sent over the whole run, repetitions included.
+    /// Bytes of data that its sender sent over the whole run, retransmissions included.
     pub payload: u64,
     /// Whether it counts in Jain's index: what the kernel carries for the scenario does, and of programs the larger
     /// direction of each connection, if it had data under way for half of the time in which any had.

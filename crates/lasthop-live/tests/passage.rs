@@ -140,7 +140,8 @@ fn a_round_trip_is_timed_at_the_source() {
     assert_eq!((rtt.count(), rtt.sum()), (1, Span::from_millis(42).0));
 }
 
-/// What goes up is measured as what comes down: repetitions, round trips, arrivals, and every packet in its direction.
+/// What goes up is measured as what comes down: retransmissions, round trips, arrivals, and every packet in its
+/// direction.
 #[test]
 fn both_directions_of_a_connection_are_measured() {
     let mut all = passage(4);

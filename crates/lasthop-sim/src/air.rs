@@ -4,8 +4,8 @@
 //! An interface for each station of each channel. A frame appears at its sender and at every station that received it;
 //! one that could not be read has a wrong check sequence, and says so. `pcapng` makes the packets inside, and shows
 //! them as they are behind the MAC. A frame is as long as the run counted it; where the scenario gives headers other
-//! lengths than the standard's, or the packet inside is unknown (a repetition of one that was delivered), the rest is
-//! cut off.
+//! lengths than the standard's, or the packet inside is unknown (a retransmission of one that was delivered), the rest
+//! is cut off.
 
 use std::io::{self, Write};
 

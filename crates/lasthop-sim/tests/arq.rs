@@ -281,13 +281,13 @@ fn parity_keeps_to_its_closed_form() {
     assert!((again - (0.5695 + 0.0702)).abs() < 0.015, "{again}");
     let lost = arq.given_up as f64 / frames;
     assert!((lost - 0.0043).abs() < 0.002, "{lost}");
-    // A repetition is a quarter of a frame.
+    // A retransmission is a quarter of a frame.
     let bytes = link.bytes_sent as f64 / (frames * 1000.0);
     assert!((bytes - (1.0 + 0.25 * again)).abs() < 0.002, "{bytes}");
 }
 
-/// With the same loss of a frame as a whole (57 %), repetitions of all of it take more of the air, and more of them
-/// are given up.
+/// With the same loss of a frame as a whole (57 %), retransmissions of all of it take more of the air, and more of
+/// them are given up.
 #[test]
 fn parity_saves_air() {
     let whole = "error = { kind = \"bernoulli\", packet_error_rate = 0.5695 }\n";

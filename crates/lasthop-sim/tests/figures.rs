@@ -57,7 +57,8 @@ fn counts_of_the_totals_share_the_window_of_the_flows() {
     assert_eq!((late.packets_lost.values().sum::<u64>(), late.retransmitted_packets.unwrap()), (0, 0));
 }
 
-/// A sender that never sends again has no count of repetitions, and no zero: neither a row nor a total of such rows.
+/// A sender that never sends again has no count of retransmissions, and no zero: neither a row nor a total of such
+/// rows.
 #[test]
 fn what_cannot_happen_is_not_counted() {
     let counts = |flows: &str| {

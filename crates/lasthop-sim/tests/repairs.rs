@@ -65,8 +65,8 @@ fn is_share(found: u64, of: u64, expected: f64) {
     );
 }
 
-/// A round of asking and repeating succeeds if neither the request nor the repetition is lost, and n rounds fail if
-/// each does.
+/// A round of asking and repeating succeeds if neither the request nor the retransmission is lost, and n rounds fail
+/// if each does.
 #[test]
 fn repetitions_come_as_often_as_both_ways_let_them() {
     for (seed, (up, down, rounds)) in (1..).zip([

@@ -108,7 +108,7 @@ def find(name: str, columns: Iterable[str], at: float | None = None) -> Callable
 
 
 def delays(hops: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
-    """Return the time in s that each delivered packet of data spent in the network, repetitions apart.
+    """Return the time in s that each delivered packet of data spent in the network, without retransmissions.
 
     A row per packet, with the keys of its run and the column ``delay_s``.
     """

@@ -52,7 +52,7 @@ function Shown({ read, state, theme, only }: { read: QlogRead; state: State; the
         </div>
         <Charts {...{ drawn, only, duration, span, theme }} />
         <Legend again="declared lost" isLog />
-        <p class="foot">Bytes are those of packets in the order in which they {read.is_sender ? "left" : "came"}, headers and repetitions included; windows and RTTs are as the stack logged them.</p>
+        <p class="foot">Bytes are those of packets in the order in which they {read.is_sender ? "left" : "came"}, headers and retransmissions included; windows and RTTs are as the stack logged them.</p>
         {way && played && <p class="foot">{SIMULATED}: the scenario {played.name} as it stands in Play, seed {state.seed}, captured at the node {played.node}. Time 0 is the first packet of each.</p>}
       </section>
       <TakeAlong name={read.name} drawn={drawn} span={span ?? [0, duration]} found={null} />

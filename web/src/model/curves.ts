@@ -152,7 +152,7 @@ export function offered(runs: Map<string, Drawn>, flows: number): number[] {
   return [...first, ...Array.from({ length: flows }, (_, flow) => flow).filter((flow) => !first.includes(flow))];
 }
 
-/** Counters of what a helper, or a link by itself, has sent again or rebuilt: as in plot.py (`REPAIRS`). */
+/** Counters of what a helper, or a link by itself, has retransmitted or rebuilt: as in plot.py (`REPAIRS`). */
 const REPAIRS = /^.+?_(?:repeats|retransmissions|rebuilt)(?:_.+)?$/;
 
 /** What is counted, and so declared for each link; what a helper has beside it is what it holds: as in plot.py. */
@@ -274,7 +274,7 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
   const videoRate = lines(rateBin, ofFlow("video_rate_bit_s"));
   const perSecond = (of: Line[]): Line[] => of.filter((line) => line.values.some((value) => value)).map((line) => ({ ...line, values: line.values.map((value) => (value === null ? null : value / interval)) }));
   const frames = perSecond(lines(rateBin, ofFlow("shown_frames")));
-  // What the air and helpers did, over all links: how many of the transmissions were repetitions, frames that met another, repairs.
+  // What the air and helpers did, over all links: how many of the transmissions were retransmissions, frames that met another, repairs.
   const radioWidth = (run: Drawn) => radiosOf(run.series, all);
   const ofRadios = (name: string) => (run: Drawn) => {
     const values = run.series?.radios[name];

@@ -120,7 +120,7 @@ export function PacketLegend({ trace, flow }: { trace: Trace | null; flow: strin
   const [repairs, duplicates] = useMemo(() => [1, 2].map((kind) => trace?.copies.reduce((total, one) => total + (one === kind ? 1 : 0), 0).toLocaleString("en-GB") ?? "–"), [trace]);
   return (
     <p class="legend">
-      <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> sent again</span>
+      <span><i class="dot" /> data</span><span><i class="dot small" /> ACK</span><span><i class="square" /> retransmission</span>
       <span><i class="diamond" /> marked</span><span><i class="triangle" /> retransmitted by the network: <b data-copies="repairs">{repairs}</b> in this window</span><span><i class="twice" /> duplicated: <b data-copies="duplicates">{duplicates}</b></span><span><i class="cross">×</i> lost</span>{trace && columnOf(trace.window.collisions, "time_s").length > 0 && <span><i class="cross">✳</i> a frame met another</span>}<span>colour: flow{flow && `; ringed: ${flow}`}</span>
     </p>
   );

@@ -225,7 +225,7 @@ fn link_ack_before(wsc: &mut Wsc, number: u64, retransmissions: u32, delay_ms: u
 }
 
 /// One ACK for 1 to 3, of which the link repeated 2: the sample is that of one of them, and only what its own
-/// repetitions took is taken from it.
+/// retransmissions took is taken from it.
 #[test]
 fn the_delay_is_that_of_the_segment_that_was_timed() {
     let (mut wsc, _) = open(&Params { link_timeout: 0.01, ..first_mechanism() }, &[]);

@@ -19,7 +19,8 @@
 //! *Differs from its paper:* only the abstract could be read, so each of these is a choice made here: one ACK for each
 //! packet that becomes the last of a row; repairs on the `threshold`th duplicate, and once more for each hole behind it
 //! while what had been acknowledged by then is not complete (as RFC 6582 does); a timer of `timeout` that doubles to 64
-//! times that at most, and 15 repetitions. Data beyond the cache go on uncached, and wait for the station's own ACK.
+//! times that at most, and 15 retransmissions. Data beyond the cache go on uncached, and wait for the station's own
+//! ACK.
 //!
 //! *Placed* at the access point, at the head of a link of an 802.11 cell that no host leaves: what it has acknowledged
 //! cannot follow to another one.
@@ -47,7 +48,7 @@ use lasthop_core::time::{Span, Time};
 use super::{Cx, Effect, Element, OUTBOUND, Parcel};
 use crate::transport::extra::{Extra, first_sent};
 
-/// Repetitions by the timer after which it rests.
+/// Retransmissions by the timer after which it rests.
 const MOST_TRIES: u32 = 15;
 /// The timer doubles this often.
 const MOST_DOUBLINGS: u32 = 6;
@@ -506,8 +507,8 @@ mod tests {
         bench.act(at(ms), |agent, cx| agent.arrive(0, (1 + 1000 * number, 1001 + 1000 * number), cx));
     }
 
-    /// What was done since the last look: ACKs from here (`a`, by segment), repetitions (`r`), ACKs of the station that
-    /// went on (`f`) and that were withheld (`w`).
+    /// What was done since the last look: ACKs from here (`a`, by segment), retransmissions (`r`), ACKs of the station
+    /// that went on (`f`) and that were withheld (`w`).
     fn done(bench: &mut Bench<FastAcking>) -> String {
         let said = bench.effects.drain(..).map(|effect| match effect {
             Effect::Return { packet, .. } => format!("a{}", packet.seq / 1000),

@@ -159,7 +159,7 @@ pub struct Arq {
     pub hybrid: Option<Hybrid>,
 }
 
-/// Frames in pieces, and parity in place of repetitions (type-II hybrid ARQ).
+/// Frames in pieces, and parity in place of retransmissions (type-II hybrid ARQ).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hybrid {
     /// Pieces of a frame, each judged by the error model on its own: any of that number of those sent rebuild it.

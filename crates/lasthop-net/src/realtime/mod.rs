@@ -63,7 +63,7 @@ pub struct RealtimeReport {
     pub generated: Option<u64>,
     /// Packets that were transmitted at least once.
     pub transmitted: u64,
-    /// Transmissions, repetitions included.
+    /// Transmissions, retransmissions included.
     pub transmissions: u64,
     /// Transmissions that the network lost.
     pub lost: u64,

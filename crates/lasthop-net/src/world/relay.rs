@@ -71,7 +71,7 @@ impl Origins {
         match self.ranges.get(place) {
             None => self.ranges.push_back((start, end, sent)),
             Some(next) if end <= next.0 => self.ranges.insert(place, (start, end, sent)),
-            // A repetition that is cut otherwise than the first transmission was.
+            // A retransmission that is cut otherwise than the first transmission was.
             Some(_) => {}
         }
     }

@@ -140,7 +140,7 @@ pub fn estimate(capture: &Capture) -> Value {
 }
 
 /// The interfaces of a way of a connection that is on several; none as it should be. The packets of each are the same,
-/// and would be taken for repetitions. (One that has the same packets twice is told likewise, alone.)
+/// and would be taken for retransmissions. (One that has the same packets twice is told likewise, alone.)
 fn seen_twice_on(capture: &Capture, chosen: &Chosen) -> Vec<u32> {
     let mut on: BTreeMap<(u32, bool), Vec<u32>> = BTreeMap::new();
     let mut last = None;

@@ -395,7 +395,7 @@ impl State {
         self.sacked.range(..=begin).next_back().is_some_and(|(_, &until)| until >= end)
     }
 
-    /// The first block of an ACK reports a segment that came twice (RFC 2883): the latest repetition was in vain.
+    /// The first block of an ACK reports a segment that came twice (RFC 2883): the latest retransmission was in vain.
     fn duplicate_reported(&mut self, begin: u64, end: u64) {
         for (_, &place) in self.latest.range(begin..end) {
             let repeat = &mut self.repeats[place];
@@ -403,8 +403,8 @@ impl State {
         }
     }
 
-    /// Everything up to `ack` has arrived. If it echoes a timestamp from before the repetition of the oldest segment,
-    /// what was sent before it was what arrived (RFC 3522).
+    /// Everything up to `ack` has arrived. If it echoes a timestamp from before the retransmission of the oldest
+    /// segment, what was sent before it was what arrived (RFC 3522).
     fn repeats_answered(&mut self, at_ns: u64, ack: u64, echo: Option<u32>) {
         if self.open.is_empty() {
             return;
@@ -421,8 +421,8 @@ impl State {
         }
     }
 
-    /// Tells losses from repetitions in vain, when the shortest round trip is known: what is acknowledged sooner had
-    /// arrived before.
+    /// Tells losses from retransmissions in vain, when the shortest round trip is known: what is acknowledged sooner
+    /// had arrived before.
     fn judge_repeats(&mut self) {
         let least = self.shown.ahead.iter().map(|one| one.rtt_ns).min().unwrap_or(0);
         for repeat in &self.repeats {
@@ -547,7 +547,7 @@ pub(super) mod tests {
         packet(at_ms, false, 0, Tcp { ack: 1 + 1000 * number, times, ..SEGMENT })
     }
 
-    /// Losses behind the place of capture, and repetitions in vain, of a handshake and these packets.
+    /// Losses behind the place of capture, and retransmissions in vain, of a handshake and these packets.
     fn told(packets: &[Packet]) -> (usize, u64) {
         let all = [handshake(), packets.to_vec()].concat();
         let found = follow(all.iter(), true);
@@ -560,7 +560,7 @@ pub(super) mod tests {
         assert_eq!(told(&[data(30, 0, None), data(330, 0, None), ack(370, 1, None)]), (1, 0));
     }
 
-    /// What the receiver has acknowledged before, or acknowledges before the repetition can have reached it.
+    /// What the receiver has acknowledged before, or acknowledges before the retransmission can have reached it.
     #[test]
     fn what_is_acknowledged_too_soon_had_arrived() {
         assert_eq!(told(&[data(30, 0, None), ack(320, 1, None), data(330, 0, None)]), (0, 1));
@@ -568,12 +568,12 @@ pub(super) mod tests {
         assert_eq!(told(&[data(30, 0, None), data(330, 0, None), ack(351, 1, None)]), (1, 0));
     }
 
-    /// RFC 3522: the echo of the first transmission. That of the repetition says nothing but that it came.
+    /// RFC 3522: the echo of the first transmission. That of the retransmission says nothing but that it came.
     #[test]
     fn the_echo_tells_which_arrived() {
         let of = |echo| told(&[data(30, 0, Some(100)), data(330, 0, Some(400)), ack(360, 1, Some(echo))]);
         assert_eq!((of(100), of(400)), ((0, 1), (1, 0)));
-        // The receiver holds back the ACK of segment 0, and echoes it when the repetition of segment 1 comes.
+        // The receiver holds back the ACK of segment 0, and echoes it when the retransmission of segment 1 comes.
         let tail =
             [data(30, 0, Some(100)), data(31, 1, Some(101)), data(60, 1, Some(130)), ack(90, 2, Some(100))];
         assert_eq!(told(&tail), (1, 0));

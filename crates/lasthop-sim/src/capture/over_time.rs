@@ -159,7 +159,7 @@ mod tests {
     }
 
     /// Numbers that wrap: a handshake, four segments of which the second is lost behind the place of capture, the
-    /// acknowledgement of the first, a SACK of the third, the repetition, and the ACK of all. By hand.
+    /// acknowledgement of the first, a SACK of the third, the retransmission, and the ACK of all. By hand.
     fn capture() -> Capture {
         let first = u32::MAX - 999;
         let at = |offset: u32| first.wrapping_add(1).wrapping_add(offset);

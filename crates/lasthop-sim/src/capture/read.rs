@@ -121,7 +121,7 @@ pub struct Packet {
     pub bytes: u32,
     /// Bytes of payload.
     pub payload: u32,
-    /// Identification of IPv4, which copies of a packet share and repetitions do not; 0 where there is none.
+    /// Identification of IPv4, which copies of a packet share and retransmissions do not; 0 where there is none.
     pub id: u16,
     /// Of TCP; `None` for UDP.
     pub tcp: Option<Tcp>,
@@ -235,7 +235,8 @@ const COPIES_WITHIN_NS: u64 = 300_000_000;
 const COPIES_MAX: usize = 4;
 
 /// The interface on which most of these packets with payload are more than once, as where a capture was taken at two
-/// places or by all interfaces of a router. Where neither IP nor TCP tells a copy from a repetition, there is none.
+/// places or by all interfaces of a router. Where neither IP nor TCP tells a copy from a retransmission, there is
+/// none.
 pub fn copied_on<'p>(packets: impl Iterator<Item = &'p Packet>) -> Option<u32> {
     let told = packets
         .filter(|packet| packet.payload > 0)

@@ -28,8 +28,8 @@ pub(super) fn range_of(packet: &Packet) -> (u32, u32) {
     (start, start.wrapping_add(u32::from(packet.payload) + ends))
 }
 
-/// The order in which packets cross the link: when transmission begins, as well as that can be told and if repetitions
-/// overtake what waits, and who was sent first.
+/// The order in which packets cross the link: when transmission begins, as well as that can be told and if
+/// retransmissions overtake what waits, and who was sent first.
 pub(super) type Turn = (Time, u64);
 
 /// A packet that is kept.

@@ -27,36 +27,37 @@
 //! quarter, no doubling, no ECN, negative acknowledgements, a hundred packets. `ns2` is the agent of ns-2.35 with those
 //! of its peculiarities that change results:
 //!
-//! - duplicate ACKs trigger a repetition every second time, by one switch that all connections of the base station
+//! - duplicate ACKs trigger a retransmission every second time, by one switch that all connections of the base station
 //!   share and that nothing resets (bug 2); the first of each pair passes on to the sender;
 //! - the round trip is averaged with seven eighths for each new sample and one eighth for its deviation (3), and from
-//!   repeated packets too (4); it starts at 0.1 s with a deviation of 0.25 s, so that the first timeout is 1.1 s;
+//!   retransmitted packets too (4); it starts at 0.1 s with a deviation of 0.25 s, so that the first timeout is 1.1 s;
 //! - the count of expected duplicates wraps at 100 whatever the size of the cache (5), is one too high for the first
-//!   loss, and is not counted anew when the timer repeats;
+//!   loss, and is not counted anew when the timer expires again;
 //! - all connections between the same two nodes share one cache (6);
-//! - the first packet of a connection, sent again, wipes the cache (7);
-//! - a packet that the sender has repeated is never repeated for duplicate ACKs (9);
-//! - the timer never doubles, stops when the first packet kept is not the one asked for, and repetitions go to the end
-//!   of the queue (10).
+//! - the first packet of a connection, retransmitted, wipes the cache (7);
+//! - a packet that the sender has retransmitted is never retransmitted for duplicate ACKs (9);
+//! - the timer never doubles, stops when the first packet kept is not the one asked for, and retransmissions go to the
+//!   end of the queue (10).
 //!
-//! `link_layer_delay` is ns-2's `delay_` of the link layer in which the agent sits: data, repetitions and ACKs that
-//! pass take it, and the agent sees the queue as it is before them. Its own default there is 0 too (`LL/LLSnoop set
-//! delay_ 0ms`), and `newLan` gives the link layer of every station the delay of the LAN.
+//! `link_layer_delay` is ns-2's `delay_` of the link layer in which the agent sits: data, retransmissions and ACKs
+//! that pass take it, and the agent sees the queue as it is before them. Its own default there is 0 too (`LL/LLSnoop
+//! set delay_ 0ms`), and `newLan` gives the link layer of every station the delay of the LAN.
 //!
 //! Not copied: the cache that stops working when it makes room (1), which `when_full = "forward"` avoids as ns-2's own
-//! default does; one clock for all connections, and repetitions for one when data of another pass (`integrate_`, off by
-//! default); ACKs with data (8), since data of both directions are two flows here; the crash on the link layer of
-//! mobile nodes (11); refusing to repeat when the queue is long (12), gone since ns-2.1b8.
+//! default does; one clock for all connections, and retransmissions for one when data of another pass (`integrate_`,
+//! off by default); ACKs with data (8), since data of both directions are two flows here; the crash on the link layer
+//! of mobile nodes (11); refusing to retransmit when the queue is long (12), gone since ns-2.1b8.
 //!
 //! *Differs from its paper:* the timer waits until a packet has left the queue of the link, rests while the link is
 //! down, and in `std` is patient with a host that may be delaying the ACK of a lone packet. There is one timer, armed
 //! whenever something is kept, in place of a round-trip timer and a persist timer of 200 ms. Duplicates that packets
-//! still cause which crossed the link before a repetition never trigger another one, nor do those that come sooner than
-//! any answer could. Packets that the sender retransmits may be retransmitted by the agent once their own duplicates
-//! have passed. Packets that the queue of the link would drop are not cached, so that an overflow looks like congestion
-//! to the sender. For data that the host has acknowledged already, the agent itself sends a copy of the last ACK.
+//! still cause which crossed the link before a retransmission never trigger another one, nor do those that come sooner
+//! than any answer could. Packets that the sender retransmits may be retransmitted by the agent once their own
+//! duplicates have passed. Packets that the queue of the link would drop are not cached, so that an overflow looks
+//! like congestion to the sender. For data that the host has acknowledged already, the agent itself sends a copy of
+//! the last ACK.
 //!
-//! *Validation:* the vectors NV-5.1 and NV-5.2 packet by packet (`device/snoop/tests.rs`); without losses no packet of
+//! *Validation:* vectors by hand, packet by packet (`device/snoop/tests.rs`); without losses no packet of
 //! a connection changes, by a byte or a nanosecond, over random scenarios (`tests/helpers.rs`); 10^6 random sequences
 //! of packets, reordered, duplicated, cut, wrapped and hostile. Profile `ns2` against ns-2.35: packet by packet and
 //! over senders, flows and loss rates (docs/reference/validation-snoop.md).
@@ -153,9 +154,9 @@ pub struct Snoop {
     pub when_full: WhenFull,
     /// Most times that a packet is sent again from here.
     pub persist: u32,
-    /// Which unexpected duplicate ACK triggers a repetition, at least the first.
+    /// Which unexpected duplicate ACK triggers a retransmission, at least the first.
     pub threshold: u32,
-    /// Whether repetitions overtake what waits at the head of the link.
+    /// Whether retransmissions overtake what waits at the head of the link.
     pub ahead: bool,
     /// How long an answer may take.
     pub timing: Timing,

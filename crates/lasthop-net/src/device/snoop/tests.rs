@@ -60,7 +60,7 @@ struct Kit {
 enum Out {
     /// To the wireless host: data that begin here.
     Data(u64),
-    /// A repetition.
+    /// A retransmission.
     Again(u64),
     /// To the sender.
     Ack(u64),
@@ -246,7 +246,7 @@ fn a_report_of_a_duplicate_is_not_hidden() {
     assert_eq!(kit.passing(13, 2000, &[(3000, 6000)]), (vec![(3000, 6000)], false));
 }
 
-/// The repetition is lost as well, which packets sent after it show: the next duplicate repeats it.
+/// The retransmission is lost as well, which packets sent after it show: the next duplicate repeats it.
 #[test]
 fn a_lost_repetition_is_repeated() {
     let mut kit = Kit::new(std_agent());
@@ -259,7 +259,7 @@ fn a_lost_repetition_is_repeated() {
     for millis in 14..17 {
         assert_eq!(kit.ack(millis, 2000), [(millis, Out::Kept(2000))]);
     }
-    // Of 7000: two were sent behind the repetition, and one echo is still to come.
+    // Of 7000: two were sent behind the retransmission, and one echo is still to come.
     assert_eq!(kit.ack(24, 2000), [(24, Out::Again(2000)), (24, Out::Kept(2000))]);
     assert_eq!(kit.ack(25, 2000), [(25, Out::Kept(2000))]);
     assert_eq!(kit.ack(26, 2000), [(26, Out::Kept(2000))], "nothing was sent behind the last copy");

@@ -1,5 +1,5 @@
-//! What a station sends and when: packets from its queue, backoffs, answers, repetitions, beacons (IEEE 802.11-2016
-//! sections 10.3.3 and 10.3.4).
+//! What a station sends and when: packets from its queue, backoffs, answers, retransmissions, beacons (IEEE
+//! 802.11-2016 sections 10.3.3 and 10.3.4).
 
 use lasthop_cc::Signal;
 use lasthop_core::packet::{Cause, flag};

@@ -23,9 +23,9 @@ pub struct RadioStats {
     pub rts_failures: u64,
     /// Expected acknowledgements that did not come (`ACKFailureCount`).
     pub ack_failures: u64,
-    /// Transmissions of data frames, repetitions included.
+    /// Transmissions of data frames, retransmissions included.
     pub attempts: u64,
-    /// How many of them were repetitions.
+    /// How many of them were retransmissions.
     pub repetitions: u64,
     /// Transmissions of PPDUs with data: fewer where frames are aggregated.
     pub ppdus: u64,

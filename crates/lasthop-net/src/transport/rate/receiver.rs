@@ -45,7 +45,7 @@ pub struct DataHeader {
     /// Number of the transmission, from 0 on.
     pub number: u64,
     /// Media: number of what it carries among what was sent for the first time, as its RTP sequence number, or the
-    /// original one of a repetition (RFC 4588 section 4).
+    /// original one of a retransmission (RFC 4588 section 4).
     pub media: u64,
     /// The sender's RTT in seconds; 0 before its first sample.
     pub rtt_s: f64,
@@ -358,7 +358,7 @@ impl RateReceiver {
             RateHeader::Feedback(_) | RateHeader::Nack(_) => return None,
         };
         let payload = u32::from(packet.payload);
-        // Repetitions of media have numbers of their own.
+        // Retransmissions of media have numbers of their own.
         let is_media = matches!(self.measure, Measure::Media(..));
         let mut fresh = self.unseen.take(if is_media { header.media } else { header.number });
         let report = match &mut self.measure {
@@ -407,7 +407,7 @@ impl RateReceiver {
             }
             Measure::Wtcp(receiver, beat) => {
                 let at_once = beat.arrive(packet.stamp, header.rtt_s, now);
-                // Repetitions have numbers of their own.
+                // Retransmissions have numbers of their own.
                 fresh = receiver.on_packet(packet, &header, now, stats, window);
                 at_once || receiver.probe
             }

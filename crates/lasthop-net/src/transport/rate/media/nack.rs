@@ -78,7 +78,7 @@ pub struct RepairCounts {
     pub missing: u64,
     /// Of these, those that came by themselves, overtaken.
     pub overtaken: u64,
-    /// Those that a repetition brought before they were given up.
+    /// Those that a retransmission brought before they were given up.
     pub repeated: u64,
     /// Those that were made of a parity before they were given up (FEC).
     pub recovered: u64,
@@ -102,7 +102,7 @@ impl RepairCounts {
 pub enum Way {
     /// By itself.
     Alone,
-    /// As a repetition.
+    /// As a retransmission.
     Repeated,
     /// Made of a parity.
     Recovered,

@@ -20,7 +20,7 @@ use crate::transport::wire::Wire;
 const GAIN: f64 = 0.125;
 /// What was sent is kept so long for requests, or three RTTs, or as long as the receiver may ask.
 const KEPT: Span = Span::from_secs(1);
-/// The number of the original, in front of what a repetition carries (RFC 4588 section 4).
+/// The number of the original, in front of what a retransmission carries (RFC 4588 section 4).
 pub(super) const ORIGINAL_NUMBER: u32 = 2;
 
 /// What is known of a packet that was sent.
@@ -462,7 +462,7 @@ mod tests {
     }
 
     /// Number 1 was sent at 10 ms; with an RTT of 100 ms it still arrives in time at 150 ms, within 200 ms. Its
-    /// repetition is lost as well, and then it is too late: the encoder hears of it.
+    /// retransmission is lost as well, and then it is too late: the encoder hears of it.
     #[test]
     fn what_is_lost_is_sent_again_in_time() {
         let mut sender = sender();

@@ -110,7 +110,7 @@ mod tests {
         std::mem::take(&mut rig.tape.sent)
     }
 
-    /// One repetition, no cut, and the window is as it was after the repair.
+    /// One retransmission, no cut, and the window is as it was after the repair.
     #[test]
     fn a_wireless_loss_costs_no_window() {
         let mut rig = rig(1);

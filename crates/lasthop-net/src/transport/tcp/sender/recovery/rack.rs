@@ -1,7 +1,7 @@
 //! RACK-TLP: losses found by time (Cheng, Cardwell, Dukkipati and Jha, RFC 8985).
 //!
 //! *What it does.* A segment is lost if one that was sent later has been delivered and a reordering window has passed
-//! since. Retransmissions are judged by the same rule, so that one that is lost is sent again without a timeout. If
+//! since. Retransmissions are judged by the same rule, so that one that is lost is retransmitted without a timeout. If
 //! the tail of a transfer is not acknowledged for two round trips, a probe (TLP) triggers an ACK that shows what is
 //! missing.
 //!

@@ -429,8 +429,8 @@ mod tests {
         }
     }
 
-    /// The SYN is lost and answered 100 ms after its repetition: ns-2 takes that for the RTT, and so a fine timeout of
-    /// 150 ms; Karn's rule waits for the data.
+    /// The SYN is lost and answered 100 ms after its retransmission: ns-2 takes that for the RTT, and so a fine
+    /// timeout of 150 ms; Karn's rule waits for the data.
     #[test]
     fn a_repeated_syn_is_timed_from_its_repetition() {
         for (faults, timeout) in [(true, 0.15), (false, 1000.0)] {
