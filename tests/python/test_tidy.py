@@ -176,6 +176,21 @@ def test_documented_commands_name_existing_scenarios() -> None:
     assert_none(missing)
 
 
+def test_vectors_that_sources_name_are_on_their_page() -> None:
+    """A search for the name of a vector finds its test and its entry, and a name stands for one vector."""
+    name_of = re.compile(r"\b[TN]V-\d+(?:\.\d+)+")
+    page = (ROOT / "docs/reference/test-vectors.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^(?:\| |.*\*\*)([TN]V-\d+(?:\.\d+)+)(?: \||\*\*)", page, re.MULTILINE)
+    known = set(name_of.findall(page))
+    found = [
+        f"{file}: {vector} is not on the page"
+        for file, text in texts(".rs", ".py", ".md")
+        for vector in name_of.findall(text)
+        if vector not in known and not any(one.startswith(f"{vector}.") for one in known)
+    ]
+    assert_none(found + [f"{vector} stands twice" for vector in set(entries) if entries.count(vector) > 1])
+
+
 def test_links_of_the_documentation_lead_somewhere() -> None:
     broken = [
         f"{name}: {target}"

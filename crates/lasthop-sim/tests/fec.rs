@@ -43,7 +43,7 @@ fn error(p: f64) -> String {
     format!("error = {{ kind = \"bernoulli\", packet_error_rate = {p} }}\n")
 }
 
-/// TV-5.7 in simulation: the share of datagrams that stay lost is that of the closed form, as far as the number of them
+/// NV-5.7 in simulation: the share of datagrams that stay lost is that of the closed form, as far as the number of them
 /// lets it be told (four standard deviations of a binomial count; losses of a block come together, which twice the
 /// variance covers), and the link carries n for k.
 #[test]

@@ -58,7 +58,7 @@ fn goodput(run: &Run) -> f64 {
     run.summary.flows[0].goodput_bit_s / 1e6
 }
 
-/// TV-5.5: a proxy's sender sees only its own 20 ms, so it reaches what a sender at the router would, and that is near
+/// NV-5.5: a proxy's sender sees only its own 20 ms, so it reaches what a sender at the router would, and that is near
 /// the law 1.22 MSS / (RTT sqrt p): six times that of 120 ms end to end. The law knows neither timeouts nor several
 /// losses in a window: NewReno stays a fifth below it.
 #[test]

@@ -126,7 +126,7 @@ mod tests {
         Stream::new(1, "errors")
     }
 
-    /// TV-2.2 and TV-2.3: rate and mean burst.
+    /// NV-2.2 and NV-2.3: rate and mean burst.
     #[test]
     fn by_packets() {
         let plan = GilbertElliott { to_bad: 0.0125, to_good: 0.25, loss: [0.0, 1.0] };

@@ -19,7 +19,7 @@
 //! sender's notice that it has given up on a frame (the receiver's permission to skip it) takes the propagation delay
 //! and is not lost.
 //!
-//! *Validation:* TV-5.8 and TV-5.9 by hand; type II against its closed form, the chance that fewer than `k` of
+//! *Validation:* NV-5.8 and NV-5.9 by hand; type II against its closed form, the chance that fewer than `k` of
 //! `k + (m - 1) r` pieces come (`laws.hybrid_loss`); in simulation over errors, outages and orders (`tests/arq.rs`).
 //!
 //! *Limitations:* in order, a retransmission delays everything after it (head-of-line blocking), which senders see as a

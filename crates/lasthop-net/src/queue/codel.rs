@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// TV-1.5, the control law of RFC 8289 §5.4 alone: drops after one at 0 that follow each other at the exact times.
+    /// NV-1.5, the control law of RFC 8289 §5.4 alone: drops after one at 0 that follow each other at the exact times.
     #[test]
     fn the_control_law() {
         let mut queue = Controlled { count: 1, ..Controlled::of(PLAN) };

@@ -94,7 +94,7 @@ mod tests {
         next
     }
 
-    /// TV-1.6 in whole bytes: packets of 1514 B against 378 B; a round is 1 packet of one and 4 of the other, and the
+    /// NV-1.6 in whole bytes: packets of 1514 B against 378 B; a round is 1 packet of one and 4 of the other, and the
     /// 2 B that those leave over let a fifth follow in the first round.
     #[test]
     fn two_flows_share_by_bytes() {
@@ -163,7 +163,7 @@ mod tests {
                 marks[served.parcel.flow as usize - 1] += u32::from(served.marked);
             }
         }
-        // At 100 ms (the first packet is late at once), then 200, 270.7, 328.4, 378.4: TV-1.5.
+        // At 100 ms (the first packet is late at once), then 200, 270.7, 328.4, 378.4: NV-1.5.
         assert_eq!((marks, shed.len()), ([5, 0], 0));
     }
 

@@ -327,7 +327,7 @@ mod tests {
         (left - right).abs() <= 1e-9 * right.abs().max(1e-9)
     }
 
-    /// TV-1.3: the automatic values of a link of 1 Mbit/s and 1 ms, and the probability at five averages.
+    /// NV-1.3: the automatic values of a link of 1 Mbit/s and 1 ms, and the probability at five averages.
     #[test]
     fn automatic_values_and_the_probability() {
         let automatic = Red::automatic(Rate(1_000_000), Span::from_millis(1), 500);
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(at_work(&steep, 7500.0).probability(), 1.0);
     }
 
-    /// TV-1.4: the probability by the packets since the last drop.
+    /// NV-1.4: the probability by the packets since the last drop.
     #[test]
     fn drops_are_spread() {
         let spread = |wait, count| {

@@ -120,7 +120,7 @@ mod tests {
         assert!((on - 0.4).abs() < 0.01, "{on}");
     }
 
-    /// TV-12.1 and TV-12.2: the video of Andreadis et al. has 732.42 packets of 1.6384 ms in a mean burst and 1.000
+    /// NV-7.2: the video of Andreadis et al. has 732.42 packets of 1.6384 ms in a mean burst and 1.000
     /// Mbit/s on average; half of its bursts are longer than 508 packets and half of its pauses than 1.247665 s.
     #[test]
     fn bursts_and_pauses_as_worked_by_hand() {

@@ -274,7 +274,7 @@ pub fn residual_loss(k: u32, repairs: u32, p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// TV-5.7.
+    /// NV-5.7.
     #[test]
     fn residual_losses_of_known_codes() {
         let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 2e-4;

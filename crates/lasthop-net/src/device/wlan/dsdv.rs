@@ -301,7 +301,7 @@ mod tests {
         Advert { destination, metric, sequence }
     }
 
-    /// TV-4.1: a new destination at 10 s may be advertised at 22 s, and a newer number at 25 s makes the settling time
+    /// NV-4.1: a new destination at 10 s may be advertised at 22 s, and a newer number at 25 s makes the settling time
     /// 7/8 of 6 s.
     #[test]
     fn settling_time() {

@@ -9,7 +9,7 @@
 //! filter; groups join packets that arrive in a burst, and the arrival rate is estimated as there. The loss-based
 //! controller is the draft's (section 6), once per `loss_interval_s`. There are no probes and no padding, so a start
 //! from a low rate is slow.
-//! *Validation:* TV-4.3, from a public implementation of the same controller in another language; the loss rules by
+//! *Validation:* TV-36.3, which str0m 0.25 gives as well; the loss rules by
 //! hand; every case of RFC 8867.
 //! *Limitations:* the newer loss-based controller (maximum likelihood) and the probing of WebRTC are left out.
 //! *Kernel counterpart:* none.
@@ -433,7 +433,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// TV-4.3: groups every 5 ms that arrive every 5.5 ms, in whole ms for the threshold.
+    /// TV-36.3: groups every 5 ms that arrive every 5.5 ms, in whole ms for the threshold.
     #[test]
     fn a_trend_of_known_groups() {
         let params = Params::default();

@@ -237,7 +237,7 @@ mod tests {
         })
     }
 
-    /// TV-4.1: ten packets of one source are 40 bytes of RTCP.
+    /// TV-36.1: ten packets of one source are 40 bytes of RTCP.
     #[test]
     fn reports_have_their_size() {
         let mut log = log(Format::Rfc8888, 0);
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(log.due(), None, "nothing to tell");
     }
 
-    /// TV-4.2: half a second before the report is an offset of 512.
+    /// TV-36.2: half a second before the report is an offset of 512.
     #[test]
     fn times_have_the_resolution_of_the_format() {
         assert_eq!(Format::Rfc8888.round(at(500), at(1000)), at(500));

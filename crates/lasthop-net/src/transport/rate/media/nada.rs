@@ -7,7 +7,7 @@
 //! *Reacts to* one-way delay, losses, ECN marks, silence of the receiver.
 //! *Differs from the RFC:* all of it runs at the sender, on reports of arrival times, where the RFC's receiver reports
 //! one aggregated signal; the base delay is the minimum of the whole run. A silence halves the rate.
-//! *Validation:* TV-4.4 to TV-4.8 from the equations of RFC 8698; every case of RFC 8867.
+//! *Validation:* TV-36.4 to TV-36.8 from the equations of RFC 8698; every case of RFC 8867.
 //! *Limitations:* a flow that joins a standing queue takes it for base delay (RFC 8698 section 6.1).
 //! *Kernel counterpart:* none.
 //! *References:* RFC 8698; RFC 8867.
@@ -310,7 +310,7 @@ mod tests {
         assert!((found - expected).abs() <= 1e-4 * expected.abs().max(1e-3), "{found} instead of {expected}");
     }
 
-    /// TV-4.4, in ms.
+    /// TV-36.4, in ms.
     #[test]
     fn long_queues_are_warped_while_losses_are_near() {
         let params = Params::default();
@@ -321,7 +321,7 @@ mod tests {
         }
     }
 
-    /// TV-4.5, in ms.
+    /// TV-36.5, in ms.
     #[test]
     fn one_number_of_delay_marks_and_losses() {
         let params = Params::default();
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// TV-4.6: rate, signals in ms, and the rate 100 ms later. The second is the equilibrium of section 4.3.
+    /// TV-36.6: rate, signals in ms, and the rate 100 ms later. The second is the equilibrium of section 4.3.
     #[test]
     fn gradual_updates_of_known_signals() {
         let params = Params::default();
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    /// TV-4.7.
+    /// TV-36.7.
     #[test]
     fn the_ramp_up_falls_with_the_rtt() {
         let params = Params::default();
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// TV-4.8: 2000 B in the sender's queue move both rates by 48 kbit/s, unless that is a twentieth.
+    /// TV-36.8: 2000 B in the sender's queue move both rates by 48 kbit/s, unless that is a twentieth.
     #[test]
     fn the_queue_of_the_sender_shapes_both_rates() {
         let mut sender = Sender::new(&Params { start_rate: 1.2e6, ..Params::default() });
