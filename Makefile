@@ -40,8 +40,8 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-rust test-properties test-python test-live test-scenarios test-differential \
     kernel-guest pins pins-check steer-object compiled compiled-tests compiled-page clippy lint format reproduce \
-    paper-report bench bench-cost bench-live validate validate-kernel docs site lock wheel new-sender new-device \
-    new-queue new-error-model new-traffic msrv pythons miri fuzz-inputs audit licences clean page test-page \
+    paper-report bench bench-cost bench-live validate validate-media validate-kernel docs site lock wheel new-sender \
+    new-device new-queue new-error-model new-traffic msrv pythons miri fuzz-inputs audit licences clean page test-page \
     bench-page pictures
 
 help: ## Show this list
@@ -180,13 +180,12 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	$(BIN)/python -m validation.red --full
 	$(BIN)/python -m validation.snoop --full
 	$(BIN)/python -m validation.classifiers
-	$(BIN)/python -m validation.media
 	$(BIN)/python -m validation.wlan
 	$(BIN)/python -m validation.two_cells
 	$(BIN)/python -m validation.saturation
 	$(BIN)/python -m validation.wifi
 	$(BIN)/python -m validation.wifi_cells
-	$(BIN)/python -m validation.cellular
+	$(MAKE) validate-media
 	$(BIN)/python -m validation.today
 	$(BIN)/python -m validation.bursts
 	$(BIN)/python -m validation.queues
@@ -195,6 +194,13 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 	LASTHOP_ALL_BITS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/python/test_seals.py -k flipped
 	LASTHOP_FAULTS=all LASTHOP_KILLS=100 $(BIN)/python -m pytest tests/python/test_faults.py
 	LASTHOP_DAMAGED=4000 $(BIN)/python -m pytest tests/python/test_bundle_damage.py
+
+CELLREPLAY ?=
+
+validate-media: build ## Calls, the cell beside ns-3's LTE, and (CELLREPLAY=CHECKOUT) two loads beside their authors' program; writes media.md, validation-cellular.md
+	$(BIN)/python -m validation.media
+	$(BIN)/python -m validation.cellular
+	$(if $(CELLREPLAY),$(BIN)/python -m validation.two_loads $(CELLREPLAY),@echo "two loads were not compared: name a checkout of github.com/williamsentosa95/cellreplay with CELLREPLAY")
 
 validate-kernel: build kernel-guest ## Compare with Linux 6.1 in virtual time; writes kernel-parity.md, validation-linux-queues.md (half an hour of two cores)
 	$(BIN)/python -m validation.kernel

@@ -399,9 +399,10 @@ capacity. Values are means over {len(SEEDS)} seeds with 95 % intervals, from {WA
 include headers."""
 
 SENDING = """
-`nada`, `gcc` and `scream` are made for media. `tfrc`, `ssvp` and `tcp-real` are the senders of the
-reproduced papers: the same encoder follows the rate that they allow, or window over RTT. Only `tcp-real`
-retransmits; for the others the encoder makes a key frame after a loss."""
+`nada`, `gcc` and `scream` are made for media; `nada, 0.5 s` is NADA with `signal_limit_s = 0.5`, the
+limit that its authors' simulator sets to the signal. `tfrc`, `ssvp` and `tcp-real` are the senders of
+the reproduced papers: the same encoder follows the rate that they allow, or window over RTT. Only
+`tcp-real` retransmits; for the others the encoder makes a key frame after a loss."""
 
 BARS = f"""
 The bars were set before the first run and are the same for all senders: at least {UTILISATION:.0%} of
@@ -427,6 +428,7 @@ LEFT = (
     "The interference between the 21 cells of RFC 8869, its handovers, and its web pages beside the calls.",
     "All steps of its load: here four of 15 down, three of ten up.",
     "Capacity steps by background traffic instead of the link, and other delays and losses of the path.",
+    "Other programs in the same network: GCC of pion, SCReAM of its authors. GCC has a vector of str0m.",
 )
 
 
