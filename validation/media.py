@@ -372,7 +372,8 @@ encoders' highest rates if that is less. Means over {WIFI_SEEDS} seeds, rates fr
 
 MISSED = """
 The bars that each sender misses, by case: first the wired cases of RFC 8867, then those of RFC 8869
-over Wi-Fi and in a cell."""
+over Wi-Fi and in a cell. What a viewer sees is in the tables below and not judged: without repair half a
+percent of packets lost meets the bar and can freeze the picture 20 times a minute (3.2 a)."""
 
 CELL = f"""
 A server, a wire, and one LTE cell of 10 MHz (50 resource blocks, one layer, proportional fairness, RLC
