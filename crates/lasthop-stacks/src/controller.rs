@@ -1,18 +1,21 @@
 //! Our controllers in quinn and noq: their `Controller` traits driven by a [`Host`] of `lasthop-cc`.
 //!
 //! Both tell a controller of bytes, not of packets. quinn paces by the window alone, and does not say that a loss was
-//! none; noq paces as it is told, and says it, so that a reduction is undone. A law that samples the delivery rate,
-//! moves timers or needs a receiver of its own is refused by name, and in quinn one that paces. What the others lose:
-//! the RTT contains the wait of delayed ACKs, and a timeout is known only as persistent congestion (RFC 9002 §7.6).
+//! none; noq paces as it is told, and says it, so that a reduction is undone. noq tells of each packet too, so that
+//! delivery rates are sampled here. A law that moves timers or needs a receiver of its own is refused by name, and in
+//! quinn one that paces or samples rates. What the others lose: the RTT contains the wait of delayed ACKs, and a
+//! timeout is known only as persistent congestion (RFC 9002 §7.6).
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lasthop::{Span, Time};
+use lasthop_cc::delivery::Around;
 use lasthop_cc::host::{Floors, Host, Memory};
-use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossKind, LossSample, Start, Window};
+use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossKind, LossSample, RecoveryKind, Start, Window};
 
+use crate::delivery::Deliveries;
 use crate::stack::span;
 
 /// RFC 9002 §7.2: ten packets, but no more than 14,720 bytes and no less than two packets.
@@ -107,8 +110,10 @@ impl Ours {
         let window = Window { cwnd: initial as f64 / packet as f64, ssthresh: f64::INFINITY };
         let mut host = Host::new(&self.config, Floors::Rfc, window);
         host.start(&Start { now: Time::ZERO, history: &[], handshake: Span::ZERO, mss: current_mtu.into() });
+        let deliveries = host.needs().rate.then(Box::default);
         Driven {
             host,
+            deliveries,
             base: now,
             packet,
             initial,
@@ -117,7 +122,9 @@ impl Ours {
             acked: Acked::default(),
             remainder: 0,
             recovery: None,
+            repairing: None,
             first_sent: None,
+            last_sent: None,
             before: None,
             beliefs: self.beliefs.clone(),
         }
@@ -140,6 +147,8 @@ struct Acked {
 #[derive(Clone, Debug)]
 pub(crate) struct Driven {
     host: Host,
+    /// For a law that asks for rates, of a stack that tells of each packet.
+    deliveries: Option<Box<Deliveries>>,
     base: Instant,
     packet: u64,
     initial: u64,
@@ -150,9 +159,12 @@ pub(crate) struct Driven {
     remainder: u64,
     /// When the window was reduced last.
     recovery: Option<Instant>,
+    /// Until a packet arrives that was sent after that.
+    repairing: Option<RecoveryKind>,
     /// What there was before that, unless it was undone.
     before: Option<Box<Memory>>,
     first_sent: Option<Instant>,
+    last_sent: Option<Instant>,
     beliefs: Beliefs,
 }
 
@@ -174,6 +186,33 @@ impl Driven {
         self.sent += bytes;
     }
 
+    /// One packet of those.
+    pub(crate) fn packet_sent(&mut self, now: Instant, number: u64) {
+        let at = self.time(now);
+        let Some(deliveries) = &mut self.deliveries else { return };
+        if let Some(last) = self.last_sent.replace(now)
+            && deliveries.is_idle()
+        {
+            let idle = span(now.saturating_duration_since(last));
+            self.host.idle(idle, Span::ZERO, at);
+        }
+        deliveries.on_sent(number, now, self.host.window.cwnd as u32, at);
+    }
+
+    pub(crate) fn packet_arrived(&mut self, now: Instant, sent: Instant, number: u64) {
+        let at = self.time(now);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_arrived(number, sent, at);
+        }
+    }
+
+    pub(crate) fn packet_lost(&mut self, now: Instant, number: u64) {
+        let at = self.time(now);
+        if let Some(lost) = self.deliveries.as_mut().and_then(|deliveries| deliveries.on_lost(number, at)) {
+            self.host.lost_segment(&lost);
+        }
+    }
+
     pub(crate) fn acked(&mut self, sent: Instant, bytes: u64, app_limited: bool, srtt: Duration) {
         self.acked.bytes += bytes;
         self.acked.sent = self.acked.sent.max(Some(sent));
@@ -183,7 +222,7 @@ impl Driven {
         }
     }
 
-    pub(crate) fn end_acks(&mut self, now: Instant, in_flight: u64) {
+    pub(crate) fn end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool) {
         let acked = std::mem::take(&mut self.acked);
         if acked.bytes == 0 {
             return;
@@ -223,6 +262,19 @@ impl Driven {
             may_grow: acked.growing > 0,
             disordered: false,
         });
+        if acked.sent.is_some_and(|sent| self.is_new(sent)) {
+            self.repairing = None;
+        }
+        if let Some(deliveries) = &mut self.deliveries {
+            let around = Around {
+                flight: in_flight.div_ceil(self.packet) as u32,
+                srtt: acked.srtt,
+                held_back: Span::ZERO,
+                recovery: self.repairing,
+                mss,
+            };
+            self.host.rate(&deliveries.finish(around, app_limited));
+        }
     }
 
     pub(crate) fn congestion(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
@@ -231,6 +283,11 @@ impl Driven {
             return;
         }
         self.recovery = Some(now);
+        if is_persistent {
+            self.repairing = Some(RecoveryKind::Timeout);
+        } else if lost_bytes > 0 {
+            self.repairing = Some(RecoveryKind::Fast);
+        }
         self.before = Some(Box::new(self.host.remember()));
         // RFC 9002 §7.3.2 reduces the window, not the flight. At this call the flight is without the packets of the ACK
         // that told of the loss, and behind the window by what the pacer holds back.
@@ -298,8 +355,8 @@ macro_rules! controllers {
                 self.sent(now, bytes);
             }
 
-            fn on_end_acks(&mut self, now: Instant, in_flight: u64, _: bool, _: Option<u64>) {
-                self.end_acks(now, in_flight);
+            fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
+                self.end_acks(now, in_flight, app_limited);
             }
 
             fn on_mtu_update(&mut self, new_mtu: u16) {

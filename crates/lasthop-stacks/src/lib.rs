@@ -31,6 +31,7 @@
 
 mod certificate;
 pub mod controller;
+mod delivery;
 mod end;
 mod entropy;
 pub mod judge;

@@ -144,16 +144,25 @@ mod calls {
 controllers! {
     noq_proto,
     driven {
+        fn on_packet_sent(&mut self, now: Instant, _: u16, number: u64) {
+            self.packet_sent(now, number);
+        }
+
         fn on_ack(
             &mut self,
-            _: Instant,
+            now: Instant,
             sent: Instant,
             bytes: u64,
-            _: u64,
+            number: u64,
             app_limited: bool,
             rtt: &RttEstimator,
         ) {
+            self.packet_arrived(now, sent, number);
             self.acked(sent, bytes, app_limited, rtt.get());
+        }
+
+        fn on_packet_lost(&mut self, _: u16, number: u64, now: Instant) {
+            self.packet_lost(now, number);
         }
 
         fn on_congestion_event(

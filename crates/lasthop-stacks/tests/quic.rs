@@ -221,3 +221,18 @@ fn a_law_that_paces_does_so_in_noq() {
     assert!(rate > 0.8e7 * 1417.0 / 1480.0, "{rate:.0} bit/s");
     assert!(Congestion::by_name(quinn::NAME, "lasthop:copa").is_err());
 }
+
+/// Laws that set the window from the delivery rate, which is sampled from what noq tells of each packet: they fill a
+/// clean link, and lose little of it at 1 % of losses.
+#[test]
+fn laws_that_sample_the_delivery_rate_do_so_in_noq() {
+    for (name, clean, lossy) in [("lasthop:bbr", 0.95, 0.95), ("lasthop:bbr3", 0.95, 0.75)] {
+        let of = |loss: f64, seconds: u64| {
+            let link = if loss > 0.0 { link().loss(loss) } else { link() };
+            let law = Congestion::by_name(noq::NAME, name).unwrap();
+            rate(NOQ, law, link, seconds) / (1e7 * 1417.0 / 1480.0)
+        };
+        assert!(of(0.0, 30) > clean, "{name}: {:.3}", of(0.0, 30));
+        assert!(of(0.01, 60) > lossy, "{name}, 1 % lost: {:.3}", of(0.01, 60));
+    }
+}

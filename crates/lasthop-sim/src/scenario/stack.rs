@@ -154,9 +154,8 @@ const QUINN: Hook = Hook {
 };
 
 const NOQ: Hook = Hook {
-    tells: Needs { pacing: true, ..TOLD },
+    tells: Needs { pacing: true, rate: true, ..TOLD },
     lacks: &[
-        ("rate", "noq tells it no delivery rate"),
         ("receive_times", "QUIC does not carry times of arrival"),
         ("timestamp_times", "QUIC does not carry timestamps"),
         ("discards", "receivers of QUIC do not count discarded frames"),
@@ -464,11 +463,10 @@ mod tests {
         assert_eq!(refused("jtcp"), "jtcp cannot run in quinn: QUIC does not carry times of arrival");
         assert!(refused("renno").contains("there is no controller renno"));
         let noq = STACKS.iter().find(|stack| stack.name == "noq").unwrap();
-        assert_eq!(noq.controller("copa").unwrap().name(), "copa");
-        assert_eq!(
-            noq.controller("bbr").unwrap_err(),
-            "bbr cannot run in noq: noq tells it no delivery rate"
-        );
+        for name in ["copa", "bbr", "bbr3"] {
+            assert_eq!(noq.controller(name).unwrap().name(), name);
+        }
+        assert!(noq.controller("prague").unwrap_err().starts_with("prague cannot run in noq: "));
         let smoltcp = STACKS.iter().find(|stack| stack.name == "smoltcp").unwrap();
         assert_eq!(smoltcp.controller("reno").unwrap_err(), "smoltcp takes no controllers of ours");
         let able = quinn.controllers().count();
