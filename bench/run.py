@@ -115,7 +115,9 @@ STACKS: dict[str, tuple[str, int, float]] = {
 STACKS_HEADING = """## Real stacks
 
 Case (r): bulk transfers of quinn (CUBIC), both ends with TLS, over one link of 20 ms: CPU time of the whole
-process, of which 0.03 s are start-up, and per datagram that an end sent; medians of {runs} runs.
+process, of which 0.005 s are start-up, and per datagram that an end sent; medians of {runs} runs. Of the time
+of one connection quinn and its TLS take 73 %, network and timers 15 %, the driver the rest (perf).
+quic-network-simulator carries real processes in real time: its 60 s take 60 s.
 """
 
 TRANSFERS_HEADING = """## Many transfers, and captures
