@@ -29,6 +29,11 @@ pub enum Error {
         /// Its name.
         flow: String,
     },
+    /// A link of a path joins nothing.
+    #[error(
+        "a path has {0} more than the links between its nodes: name another node for each, or leave it out"
+    )]
+    Links(usize),
     /// No node has this name.
     #[error("the scenario has no node {name:?}: it has {known}")]
     NoNode {
@@ -40,6 +45,9 @@ pub enum Error {
     /// Two hosts cannot have one address.
     #[error("{0} is the address of another host: give each its own")]
     AddressInUse(IpAddr),
+    /// There is nothing that a capture could hold.
+    #[error("packets were not recorded: ask for the trace with Network::record before the first event")]
+    NotTraced,
     /// A capture or the results could not be written.
     #[error("the capture cannot be written: {0}")]
     Capture(#[from] lasthop_sim::pcapng::PcapngError),

@@ -230,7 +230,10 @@ impl Damage {
 impl Network {
     /// The network of a path that is written in code.
     pub fn new(path: &Path, seed: u64) -> Result<Network, Error> {
-        Network::from_toml(&path.to_toml(), seed)
+        match path.links_too_many() {
+            0 => Network::from_toml(&path.to_toml(), seed),
+            more => Err(Error::Links(more)),
+        }
     }
 
     /// The network of a scenario. It needs no flows; those that it has run beside yours.
@@ -452,7 +455,8 @@ impl Network {
             self.world.depart(&mut self.departed);
             return Wake::Arrivals;
         }
-        if limit >= end {
+        // Also when it is asked to stop before: a loop that waits for the end sees it.
+        if limit >= end || self.now() >= end {
             return Wake::End;
         }
         match self.timers.take(limit) {
@@ -550,7 +554,7 @@ impl Network {
         // Writing into memory cannot fail.
         let _ = self.world.hand_over(&mut recorded);
         let summary = Summary::new(&self.plan, self.seed, &self.world, Duration::ZERO, Duration::ZERO);
-        Results { summary, recorded, plan: self.plan }
+        Results { summary, recorded, plan: self.plan, is_traced: self.recording.trace }
     }
 }
 

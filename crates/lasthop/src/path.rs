@@ -77,18 +77,25 @@ impl Link {
     fn toml(&self) -> String {
         let mut keys = format!("{}delay = \"{} ns\"\n", self.keys, self.delay.as_nanos());
         if let Some(probability) = self.errors {
-            let _ = writeln!(keys, "error = {{ kind = \"bernoulli\", packet_error_rate = {probability:?} }}");
+            let probability = number(probability);
+            let _ = writeln!(keys, "error = {{ kind = \"bernoulli\", packet_error_rate = {probability} }}");
         }
-        if self.duplicate > 0.0 || self.jitter > Duration::ZERO {
+        // What is no probability goes there too, to be refused.
+        if self.duplicate != 0.0 || self.jitter > Duration::ZERO {
             let device = format!(
-                "{{ kind = \"impair\", jitter = \"{} ns\", reorder = true, duplicate = {:?} }}",
+                "{{ kind = \"impair\", jitter = \"{} ns\", reorder = true, duplicate = {} }}",
                 self.jitter.as_nanos(),
-                self.duplicate
+                number(self.duplicate)
             );
             let _ = writeln!(keys, "middleboxes = [{device}]\nreverse = {{ middleboxes = [{device}] }}");
         }
         keys
     }
+}
+
+/// A number as TOML writes it.
+fn number(value: f64) -> String {
+    if value.is_nan() { "nan".to_owned() } else { format!("{value:?}") }
 }
 
 /// A chain of nodes. The first [`Path::link`] joins the first two nodes, the next one the second and the third.
@@ -118,6 +125,11 @@ impl Path {
     pub fn duration(mut self, duration: Duration) -> Path {
         self.duration = duration;
         self
+    }
+
+    /// How many links are more than join its nodes.
+    pub(crate) fn links_too_many(&self) -> usize {
+        (self.links.len() + 1).saturating_sub(self.nodes.len().max(1))
     }
 
     /// The scenario as a file would have it.

@@ -16,6 +16,8 @@ pub struct Results {
     /// Series and traces, as far as [`crate::Network::record`] asked for them.
     pub recorded: Recorded,
     pub(crate) plan: Plan,
+    /// Whether every packet was recorded.
+    pub(crate) is_traced: bool,
 }
 
 impl Results {
@@ -23,6 +25,9 @@ impl Results {
     /// `senders`. The trace must have been recorded. Headers are IPv4's, with the addresses 10.0.0.1, 10.0.0.2, ... of
     /// the nodes, and payload is zeros. Returns how many packets the capture holds.
     pub fn write_pcapng(&self, place: &str, writer: impl Write) -> Result<u64, Error> {
+        if !self.is_traced {
+            return Err(Error::NotTraced);
+        }
         let vantage = Vantage::named(&self.plan, place)?;
         Ok(pcapng::write_trace(writer, &self.plan, &self.recorded.hops, vantage)?)
     }

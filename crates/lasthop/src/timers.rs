@@ -13,6 +13,9 @@ use rustc_hash::FxHashMap;
 /// When a timer fires, and how many had been set before it.
 type Key = (Time, u64);
 
+/// Of one that was taken away: it never fires.
+const NEVER: Key = (Time::MAX, u64::MAX);
+
 #[derive(Clone, Debug)]
 struct Armed {
     key: Key,
@@ -22,7 +25,8 @@ struct Armed {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    /// Key, host, token; one that is not the queued key of its timer was replaced.
+    /// Key, host, token; one that is not the queued key of its timer was replaced. One that was taken away stays until
+    /// it comes to the top: it may be set again before.
     heap: BinaryHeap<Reverse<(Key, u32, u64)>>,
     /// Only looked up.
     armed: FxHashMap<(u32, u64), Armed>,
@@ -32,12 +36,14 @@ pub(crate) struct Timers {
 impl Timers {
     pub(crate) fn set(&mut self, host: u32, token: u64, at: Option<Time>) {
         let Some(at) = at else {
-            self.armed.remove(&(host, token));
+            if let Some(armed) = self.armed.get_mut(&(host, token)) {
+                armed.key = NEVER;
+            }
             return;
         };
         let key = (at, self.order + 1);
-        let armed = self.armed.entry((host, token)).or_insert(Armed { key, queued: (Time::MAX, u64::MAX) });
-        if armed.key.0 == at && armed.queued.1 != u64::MAX {
+        let armed = self.armed.entry((host, token)).or_insert(Armed { key: NEVER, queued: NEVER });
+        if armed.key != NEVER && armed.key.0 == at {
             return;
         }
         self.order += 1;
@@ -53,10 +59,15 @@ impl Timers {
         while let Some(&Reverse((key, host, token))) = self.heap.peek() {
             match self.armed.get_mut(&(host, token)) {
                 Some(armed) if armed.key == key => return Some(key.0),
-                Some(armed) if armed.queued == key => {
+                Some(armed) if armed.queued == key && armed.key == NEVER => {
                     self.heap.pop();
+                    self.armed.remove(&(host, token));
+                }
+                Some(armed) if armed.queued == key => {
                     armed.queued = armed.key;
-                    self.heap.push(Reverse((armed.key, host, token)));
+                    if let Some(mut first) = self.heap.peek_mut() {
+                        *first = Reverse((armed.key, host, token));
+                    }
                 }
                 _ => {
                     self.heap.pop();
@@ -144,5 +155,20 @@ mod tests {
         assert_eq!(timers.heap.len(), 1);
         assert_eq!(timers.next(), Some(Time(999)));
         assert_eq!(timers.heap.len(), 1);
+    }
+
+    /// Nor does what is taken away and set again, as a transport does that waits for nothing between two packets.
+    #[test]
+    fn a_timer_that_is_taken_away_stands_once() {
+        let mut timers = Timers::default();
+        for at in 1..1_000 {
+            timers.set(0, 0, Some(Time(1_000_000 + at)));
+            timers.set(0, 0, None);
+            timers.set(1, 0, Some(Time(1_000_000)));
+            timers.set(1, 0, None);
+        }
+        assert_eq!(timers.heap.len(), 2);
+        assert_eq!(timers.next(), None);
+        assert!(timers.heap.is_empty() && timers.armed.is_empty());
     }
 }

@@ -363,6 +363,39 @@ fn what_cannot_be_sent_is_refused() {
     assert!(error.to_string().contains("kernel:cubic, which a network in a program cannot run"), "{error}");
 }
 
+/// What a link or a path cannot be is refused, and nothing of it is left out in silence.
+#[test]
+fn wrong_paths_are_refused() {
+    let link = || Link::new(1_000_000);
+    let one = |link: Link| Path::new(["a", "b"]).link(link);
+    for (path, told) in [
+        (one(link().loss(1.5)), "packet_error_rate is out of range: 1.5"),
+        (one(link().loss(f64::NAN)), "packet_error_rate is out of range"),
+        (one(link().duplicate(-0.1)), "duplicate is negative: -0.1"),
+        (one(link().duplicate(2.0)), "duplicate is out of range: 2"),
+        (one(link().duplicate(f64::NAN)), "duplicate is out of range"),
+        (one(link().key("quue", "3")), "unknown key \"quue\""),
+        (one(link()).link(link()), "a path has 1 more than the links between its nodes"),
+        (Path::new(["a"]).link(link()).link(link()), "a path has 2 more than the links between its nodes"),
+        (Path::new([] as [&str; 0]), "the list \"nodes\" is empty"),
+    ] {
+        let error = Network::new(&path, 1).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+/// A run that is over says so, whenever it is to be stopped.
+#[test]
+fn the_end_stays_the_end() {
+    let (mut network, ..) = pair(Link::new(1_000_000), 1);
+    assert_eq!(network.next_event(Time(5)), Wake::Until);
+    assert_eq!(network.next_event(Time(3)), Wake::Until, "time does not go back");
+    assert_eq!(network.now(), Time(5));
+    for until in [Time::MAX, Time::MAX, Time(3), network.end()] {
+        assert_eq!(network.next_event(until), Wake::End);
+    }
+}
+
 /// A host that walks from one access point to another is reached at both, by flows that were opened before, between and
 /// after; and the simulator's own flows go on beside.
 #[test]
@@ -414,6 +447,9 @@ fn results_are_those_of_a_run() {
     let mut capture = Vec::new();
     assert_eq!(results.write_pcapng("links", &mut capture).unwrap(), 4);
     assert!(results.write_pcapng("nowhere", &mut Vec::new()).is_err());
+    let plain = Network::new(&Path::new(["a", "b"]).link(Link::new(1_000_000)), 1).unwrap().finish();
+    let error = plain.write_pcapng("links", &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, Error::NotTraced), "{error}");
 }
 
 /// A copy of a network goes its own way from where it was taken.
