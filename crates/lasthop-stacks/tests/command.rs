@@ -67,7 +67,7 @@ fn a_judge_says_how_often_rules_were_checked() {
 #[test]
 fn mistakes_are_answered() {
     let scenario = "scenarios/single-flow.toml";
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&[], "name a scenario, such as scenarios/single-flow.toml: see --help"),
         (&["none.toml"], "none.toml"),
         (&[scenario, "--stack", "quin"], "--stack quin is not known: choose one of quinn"),
@@ -79,6 +79,10 @@ fn mistakes_are_answered() {
         (&[scenario, "--seed"], "--seed needs a value: see --help"),
         (&[scenario, "--sed", "1"], "there is no option --sed: see --help"),
         (&[scenario, "--to", "moon"], "the scenario has no node \"moon\""),
+        (
+            &[scenario, "--from", "n0", "--to", "n0"],
+            "--from and --to are both n0: a connection has its ends at two nodes",
+        ),
         (&[scenario, scenario], "is a second scenario: name one"),
     ];
     for (words, message) in cases {

@@ -18,6 +18,8 @@ mod table;
 const USAGE: &str = "\
 lasthop-stacks SCENARIO [options]: bulk transfers of real stacks over a scenario's network, beside its own flows
 lasthop-stacks --table: the tables of docs/reference/stacks.md
+lasthop-stacks --table linux: the section with Linux alone, in minutes rather than an hour
+lasthop-stacks --paths: the scenarios of those tables, in JSON
 
   --stack NAME        quinn (the default) or noq
   --congestion NAME   newreno, cubic (the default), bbr (noq: bbr3); or one of ours: lasthop:veno, ...
@@ -63,7 +65,14 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let page = || table::page().map(|text| (text, ExitCode::SUCCESS));
-    let done = if words == ["--table"] { page() } else { order(&words).and_then(|order| run(&order)) };
+    let done = match words.as_slice() {
+        [word] if word == "--table" => page(),
+        [word, which] if word == "--table" && which == "linux" => {
+            table::linux().map(|text| (text, ExitCode::SUCCESS))
+        }
+        [word] if word == "--paths" => Ok((table::paths() + "\n", ExitCode::SUCCESS)),
+        _ => order(&words).and_then(|order| run(&order)),
+    };
     match done {
         Ok((text, code)) => {
             print!("{text}");
@@ -170,6 +179,9 @@ fn run(order: &Order) -> Result<(String, ExitCode), String> {
     };
     let from = node(&order.from, "--from", first.map(|flow| flow.source))?;
     let to = node(&order.to, "--to", first.map(|flow| flow.sink))?;
+    if from == to {
+        return Err(format!("--from and --to are both {from}: a connection has its ends at two nodes"));
+    }
     let network = Network::open(&order.scenario, seed).map_err(|error| error.to_string())?;
     let end = network.end();
     let mut started = Started {
