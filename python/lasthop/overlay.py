@@ -18,6 +18,7 @@ from lasthop.panels import (
     datagram_measures,
     interval_of,
     line_of,
+    sign_measures,
     thinned,
     viewer_measures,
     whole_intervals,
@@ -178,6 +179,7 @@ def _laid_panels(
         for title, unit, table, column, width_s, factor, is_event in (
             *datagram_measures(track.flows, duration_s, rate_bin_s),
             *viewer_measures(track.flows, duration_s, bin_s),
+            *sign_measures(track.flows, bin_s),
         ):
             value = (pl.col(column) * factor).alias("value")
             named = table.select("time_s", pl.lit("").alias("line"), value).drop_nulls()

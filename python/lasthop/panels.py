@@ -118,6 +118,7 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
         *_measured_panels(datagram_measures(flows, run.duration_s, rate_bin_s), picked, chosen),
         *_measured_panels(viewer_measures(flows, run.duration_s, bin_s), picked, chosen),
+        *_measured_panels(sign_measures(flows, bin_s), picked, chosen),
         *_helper_panels(run, bin_s, rate_bin_s),
     ]
     return [panel for panel in panels if panel.is_measured]
@@ -254,6 +255,21 @@ def _shares(series: pl.DataFrame, part: str, whole: pl.Expr, bin_s: float) -> pl
         .agg(pl.col(part).sum() / pl.when(pl.col("whole").sum() > 0).then(pl.col("whole").sum()))
         .sort("time_s", "flow")
     )
+
+
+def sign_measures(series: pl.DataFrame, bin_s: float) -> list[Measure]:
+    """Return, of senders that count signs of the causes of losses, what decides between them."""
+    from lasthop.extras import pl
+
+    if "theta" not in series.columns:
+        # A run of an older version.
+        return []
+    counting = series.filter(pl.col("theta").is_not_null())
+    return [
+        Measure("theta, (N + 1) over (C + 1)", "ratio", counting, "theta", bin_s, 1.0),
+        Measure("N, signs of a bad channel", "per window", counting, "channel_signs", bin_s, 1.0),
+        Measure("C, signs of congestion", "per window", counting, "congestion_signs", bin_s, 1.0),
+    ]
 
 
 def datagram_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[Measure]:

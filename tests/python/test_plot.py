@@ -213,6 +213,29 @@ def test_marks_need_no_recording() -> None:
     assert marks.limits["server-phone"] == 70
 
 
+def test_what_a_sender_holds_for_the_cause_of_losses_is_drawn() -> None:
+    """N, C and theta = (N + 1) / (C + 1) of XJTCP; its neighbour counts nothing."""
+    bottleneck = {
+        "rate": "5 Mbit/s",
+        "delay": "20 ms",
+        "queue": {"kind": "drop-tail", "limit": "20 packets"},
+        "error": {"kind": "bernoulli", "packet_error_rate": 0.005},
+    }
+    topology = {"kind": "dumbbell", "bottleneck": bottleneck, "access": {"rate": "1 Gbit/s", "delay": "5 ms"}}
+    flows = [{"name": law, "transport": law} for law in ("xjtcp", "jtcp")]
+    run = lh.run({"duration": "30 s", "topology": topology, "flows": flows}, series=True, trace=True)
+    series, windows = run.series, run.windows
+    for table in (series, windows):
+        assert table.filter(pl.col("flow") == "jtcp")["theta"].is_null().all()
+        counts = table.filter(pl.col("flow") == "xjtcp")
+        ratio = (counts["channel_signs"] + 1.0) / (counts["congestion_signs"] + 1.0)
+        assert counts["theta"].to_list() == pytest.approx(ratio.to_list())
+        assert counts["theta"].min() < 1.0 < counts["theta"].max()
+    drawn = {panel.title: [line.name for line in panel.lines] for panel in run_panels(run)}
+    for title in ("theta, (N + 1) over (C + 1)", "N, signs of a bad channel", "C, signs of congestion"):
+        assert drawn[title] == ["xjtcp"], title
+
+
 def test_a_logarithmic_axis_says_so() -> None:
     axes = plot.run_figure(a_run(1)).axes
     assert axes[3].get_ylabel() == "RTT (ms, logarithmic)"

@@ -38,3 +38,14 @@ pub struct Estimates {
     /// Whether what the last ACK delivered had been limited by the application.
     pub app_limited: bool,
 }
+
+/// What speaks for each cause of losses, in a law that counts it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossSigns {
+    /// What decides: above 1 for the channel, below 1 for congestion.
+    pub theta: f64,
+    /// Signs of a bad channel, smoothed.
+    pub channel: f64,
+    /// Signs of congestion, smoothed.
+    pub congestion: f64,
+}

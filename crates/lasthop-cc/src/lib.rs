@@ -58,7 +58,7 @@ mod xjtcp;
 
 use lasthop_core::time::{Span, Time};
 
-pub use estimates::Estimates;
+pub use estimates::{Estimates, LossSigns};
 pub use external::{External, ExternalConfig, Factory, intern};
 pub use params::{Param, ParamError};
 pub use signal::Signal;
@@ -562,6 +562,11 @@ pub trait CongestionControl {
 
     /// What the law holds for true of the path, if it keeps a model of it. For measurement.
     fn estimates(&self) -> Option<Estimates> {
+        None
+    }
+
+    /// What speaks for each cause of losses at present, if the law counts it. For measurement.
+    fn loss_signs(&self) -> Option<LossSigns> {
         None
     }
 

@@ -211,6 +211,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.estimates(),
                 }
             }
+            fn loss_signs(&self) -> Option<LossSigns> {
+                match self {
+                    $(Controller::$type(controller) => controller.loss_signs(),)*
+                    Controller::External(controller) => controller.loss_signs(),
+                }
+            }
             fn pacing_rate(&self) -> Option<f64> {
                 match self {
                     $(Controller::$type(controller) => controller.pacing_rate(),)*

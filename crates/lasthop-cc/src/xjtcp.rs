@@ -46,7 +46,9 @@ use crate::jtcp::{Echo, fast_answer, timeout_answer};
 use crate::params::{choice, params};
 use crate::reno::{self, Reno};
 use crate::veno::ReduceFrom;
-use crate::{AckSample, Arrival, CongestionControl, LossKind, LossSample, Needs, Reduction, Signal, Window};
+use crate::{
+    AckSample, Arrival, CongestionControl, LossKind, LossSample, LossSigns, Needs, Reduction, Signal, Window,
+};
 
 pub(crate) const SUMMARY: &str = "JTCP with a count of frames that the MAC discarded (Andreadis et al. 2016)";
 
@@ -182,15 +184,14 @@ impl Monitor {
         self.end = Some(end + self.length * over);
     }
 
-    /// Equations 4 to 6 for the present window, or for the last one.
-    fn theta(&self, latched: bool) -> f64 {
-        let smoothed = match (self.recursive, latched) {
+    /// Equations 4 and 5 for the present window, or for the last one.
+    fn counts(&self, latched: bool) -> Counts {
+        match (self.recursive, latched) {
             (false, false) => self.present.smoothed(self.last, self.alpha),
             (false, true) => self.last.smoothed(self.before_last, self.alpha),
             (true, false) => self.present.smoothed(self.smoothed, self.alpha),
             (true, true) => self.smoothed,
-        };
-        smoothed.theta()
+        }
     }
 }
 
@@ -235,7 +236,7 @@ impl Xjtcp {
             LossKind::Wireless => present.channel += 1.0,
             LossKind::Congestion => present.congestion += 1.0,
         }
-        let theta = self.monitor.theta(self.params.theta == Theta::Latched);
+        let theta = self.counts().theta();
         if (theta - 1.0).abs() < 1e-9 {
             by_jitter
         } else if theta > 1.0 {
@@ -243,6 +244,11 @@ impl Xjtcp {
         } else {
             LossKind::Congestion
         }
+    }
+
+    /// N and C, as the parameters have them smoothed.
+    fn counts(&self) -> Counts {
+        self.monitor.counts(self.params.theta == Theta::Latched)
     }
 
     fn count_discards(&mut self, count: u32, now: Time) {
@@ -314,6 +320,11 @@ impl CongestionControl for Xjtcp {
         };
         self.count_discards(count, now);
     }
+
+    fn loss_signs(&self) -> Option<LossSigns> {
+        let counts = self.counts();
+        Some(LossSigns { theta: counts.theta(), channel: counts.channel, congestion: counts.congestion })
+    }
 }
 
 #[cfg(test)]
@@ -357,7 +368,11 @@ mod tests {
             (counts(0.0, 0.0), counts(0.0, 0.0), 1.0),
         ] {
             (monitor.present, monitor.last) = (present, last);
-            assert!((monitor.theta(false) - theta).abs() < 5e-7, "{}", monitor.theta(false));
+            assert!(
+                (monitor.counts(false).theta() - theta).abs() < 5e-7,
+                "{}",
+                monitor.counts(false).theta()
+            );
         }
         // The loss itself is counted first: it raises one of the two counts from one less.
         let mut calm = xjtcp(104.0, &letter());
@@ -375,11 +390,12 @@ mod tests {
         let mut calm = xjtcp(104.0, &letter());
         let wireless = Reduction::to(20.0, 20.0).taken_for(LossKind::Wireless);
         assert_eq!(calm.on_loss(&loss(20.0), &WINDOW), wireless);
-        assert!((calm.monitor.theta(false) - 1.8).abs() < 1e-12);
+        assert!((calm.monitor.counts(false).theta() - 1.8).abs() < 1e-12);
+        assert_eq!(calm.loss_signs().unwrap(), LossSigns { theta: 1.8, channel: 0.8, congestion: 0.0 });
         let mut queued = xjtcp(106.0, &letter());
         let congestion = Reduction::to(10.0, 10.0).taken_for(LossKind::Congestion);
         assert_eq!(queued.on_loss(&loss(20.0), &WINDOW), congestion);
-        assert!((queued.monitor.theta(false) - 0.555_556).abs() < 5e-7);
+        assert!((queued.monitor.counts(false).theta() - 0.555_556).abs() < 5e-7);
         let mut queued = xjtcp(106.0, &letter());
         assert_eq!(queued.on_timeout(&loss(20.0), &WINDOW).cwnd, 1.0);
     }
@@ -396,9 +412,17 @@ mod tests {
                 [counts(2.0, 0.0), counts(1.0, 4.0), counts(0.0, 0.0)].into_iter().zip(expected).enumerate()
             {
                 monitor.present = seen;
-                assert!((monitor.theta(false) - theta).abs() < 5e-5, "{number}: {}", monitor.theta(false));
+                assert!(
+                    (monitor.counts(false).theta() - theta).abs() < 5e-5,
+                    "{number}: {}",
+                    monitor.counts(false).theta()
+                );
                 monitor.roll(at(number as f64 + 1.0));
-                assert!((monitor.theta(true) - theta).abs() < 5e-5, "latched: {}", monitor.theta(true));
+                assert!(
+                    (monitor.counts(true).theta() - theta).abs() < 5e-5,
+                    "latched: {}",
+                    monitor.counts(true).theta()
+                );
             }
         }
     }
@@ -416,9 +440,9 @@ mod tests {
         printed.roll(at(0.0));
         printed.present = counts(0.0, 10.0);
         printed.roll(at(1.5));
-        assert!((printed.theta(false) - 3.0).abs() < 1e-12, "a fifth of 10, and 1");
+        assert!((printed.counts(false).theta() - 3.0).abs() < 1e-12, "a fifth of 10, and 1");
         printed.roll(at(9.0));
-        assert_eq!(printed.theta(false), 1.0);
+        assert_eq!(printed.counts(false).theta(), 1.0);
     }
 
     #[test]

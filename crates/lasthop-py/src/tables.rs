@@ -224,6 +224,9 @@ pub(crate) fn flow_series(plan: &Plan, rows: &[FlowInterval]) -> PyResult<ArrowT
             ("arrived_packets", Arc::new(rows.iter().map(|row| row.arrived).collect::<UInt64Array>())),
             ("delay_s", optional_floats(rows.iter().map(|row| row.delay.map(Span::seconds)))),
             ("lost_packets", Arc::new(rows.iter().map(|row| row.lost).collect::<UInt64Array>())),
+            ("theta", optional_floats(samples().map(|sample| Some(sample.signs?.theta)))),
+            ("channel_signs", optional_floats(samples().map(|sample| Some(sample.signs?.channel)))),
+            ("congestion_signs", optional_floats(samples().map(|sample| Some(sample.signs?.congestion)))),
             ("split_held_bytes", Arc::new(samples().map(|sample| sample.held).collect::<UInt64Array>())),
             ("first_sent_packets", timely(|timely| timely.sent)),
             ("timely_packets", timely(|timely| timely.arrived)),
@@ -403,6 +406,9 @@ pub(crate) fn windows(plan: &Plan, rows: &[WindowRecord]) -> PyResult<ArrowTable
                 "is_app_limited",
                 Arc::new(known().map(|known| known.map(|it| it.app_limited)).collect::<BooleanArray>()),
             ),
+            ("theta", optional_floats(rows().map(|row| Some(row.signs?.theta)))),
+            ("channel_signs", optional_floats(rows().map(|row| Some(row.signs?.channel)))),
+            ("congestion_signs", optional_floats(rows().map(|row| Some(row.signs?.congestion)))),
         ],
     )
 }

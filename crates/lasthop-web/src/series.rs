@@ -63,6 +63,7 @@ impl Rows {
             "rtt_s" => |row| row.sample.rtt.map_or(f64::NAN, Span::seconds),
             "flight_segments" => |row| f64::from(row.sample.flight),
             "allowed_rate_bit_s" => |row| 8.0 * row.sample.rate,
+            "theta" => |row| row.sample.signs.map_or(f64::NAN, |signs| signs.theta),
             "arrived_packets" => |row| row.arrived as f64,
             "delay_s" => |row| row.delay.map_or(f64::NAN, Span::seconds),
             "lost_packets" => |row| row.lost as f64,

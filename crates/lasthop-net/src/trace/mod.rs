@@ -9,7 +9,7 @@ mod recorder;
 
 use std::io;
 
-use lasthop_cc::{Estimates, LossKind};
+use lasthop_cc::{Estimates, LossKind, LossSigns};
 use lasthop_core::packet::{Cause, Kind};
 use lasthop_core::time::{Span, Time};
 use lasthop_core::units::Rate;
@@ -103,6 +103,8 @@ pub struct WindowRecord {
     pub ssthresh: f64,
     /// What its law holds for true of the path.
     pub estimates: Option<Estimates>,
+    /// What speaks in it for each cause of losses.
+    pub signs: Option<LossSigns>,
 }
 
 /// What made a sender act beyond the course of its ACKs.
@@ -154,6 +156,8 @@ pub struct FlowSample {
     pub flight: u32,
     /// Allowed rate of a rate-based sender in payload bytes per second; NaN for others.
     pub rate: f64,
+    /// What speaks for each cause of losses, if its law counts it.
+    pub signs: Option<LossSigns>,
     /// Bytes that the proxy holds whose sender it is, what is under way from it included.
     pub held: Option<u64>,
     /// How long playing has stood still so far, after it began; of a player that waits for what has not come.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lasthop_cc::Signal;
+use lasthop_cc::{LossSigns, Signal};
 use lasthop_core::packet::{Kind, Packet};
 use lasthop_core::random::Stream;
 use lasthop_core::time::{Span, Time};
@@ -97,6 +97,8 @@ pub struct Sample {
     pub flight: u32,
     /// Allowed rate in payload bytes per second; NaN if it has none.
     pub rate: f64,
+    /// What speaks for each cause of losses, if its law counts it.
+    pub signs: Option<LossSigns>,
 }
 
 /// What a sender counted within the measurement window. What it does not have is 0 or `None`.
@@ -317,6 +319,7 @@ impl Endpoint {
             rtt: (0, 0),
             flight: 0,
             rate: f64::NAN,
+            signs: None,
         };
         let counted = |rtt: &Durations| (rtt.count(), rtt.sum());
         match self {
@@ -326,6 +329,7 @@ impl Endpoint {
                 srtt: sender.srtt(),
                 rtt: counted(&sender.stats.rtt),
                 flight: sender.flight(),
+                signs: sender.loss_signs(),
                 ..bare
             },
             Endpoint::RateSender(sender) => Sample {

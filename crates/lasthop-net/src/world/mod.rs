@@ -12,7 +12,7 @@ mod relay;
 
 use std::io;
 
-use lasthop_cc::{Estimates, LossKind, Signal};
+use lasthop_cc::{Estimates, LossKind, LossSigns, Signal};
 use lasthop_core::event::Target;
 use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::random::Stream;
@@ -200,6 +200,7 @@ pub struct Sent {
 struct Before {
     window: lasthop_cc::Window,
     estimates: Option<Estimates>,
+    signs: Option<LossSigns>,
     first_unacknowledged: u64,
     /// What it had counted: timeouts, recoveries, reductions undone.
     counts: [u64; 3],
@@ -215,6 +216,7 @@ impl Before {
         Before {
             window: sender.window(),
             estimates: sender.estimates(),
+            signs: sender.loss_signs(),
             first_unacknowledged: sender.first_unacknowledged(),
             counts: Before::counts(sender),
         }
@@ -678,8 +680,8 @@ impl World {
                 after: after.cwnd,
             });
         }
-        let estimates = sender.estimates();
-        let changed = estimates != before.estimates;
+        let (estimates, signs) = (sender.estimates(), sender.loss_signs());
+        let changed = estimates != before.estimates || signs != before.signs;
         let before = before.window;
         if (after != before || changed)
             && let Some(recorder) = &mut self.network.recorder
@@ -690,6 +692,7 @@ impl World {
                 cwnd: after.cwnd,
                 ssthresh: after.ssthresh,
                 estimates,
+                signs,
             });
         }
         let Some(history) = &mut self.history else { return };
@@ -788,7 +791,7 @@ impl World {
     /// Samples every sender for the time series.
     fn sample(&mut self) {
         for ((sender, last_rtt), flow) in self.senders.iter().zip(&mut self.last_rtt).zip(0u32..) {
-            let Sample { cwnd, ssthresh, srtt, rtt, flight, rate } = sender.sample();
+            let Sample { cwnd, ssthresh, srtt, rtt, flight, rate, signs } = sender.sample();
             let rtt = mean_since(last_rtt, rtt);
             let held = self.relays.before(flow as usize).map(Half::held);
             let (stalled, viewed) = match self.exchanges.outcome_of(flow as usize) {
@@ -803,8 +806,20 @@ impl World {
                     }),
             };
             let time = self.now;
-            let sample =
-                FlowSample { time, flow, cwnd, ssthresh, srtt, rtt, flight, rate, held, stalled, viewed };
+            let sample = FlowSample {
+                time,
+                flow,
+                cwnd,
+                ssthresh,
+                srtt,
+                rtt,
+                flight,
+                rate,
+                signs,
+                held,
+                stalled,
+                viewed,
+            };
             if let Some(recorder) = &mut self.network.recorder {
                 recorder.add_sample(sample);
             }

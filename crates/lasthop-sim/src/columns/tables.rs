@@ -46,7 +46,27 @@ const TIME: Declared = ("time_s", Kind::Number, About::new("s", "time"), "end of
 const FLOW: Declared = ("flow", Kind::Text, About::new("", "flow"), "name of the flow");
 const LINK: Declared = ("link", Kind::Text, About::new("", "link"), "name of the link, with its direction");
 
-const FLOW_SERIES: [Declared; 22] = [
+const THETA: Declared = (
+    "theta",
+    Kind::Number,
+    About::new("", "theta"),
+    "of a sender that counts signs of the causes of losses, what decides between them: above 1 for the channel, below \
+     1 for congestion; this and the two following columns are null for others",
+);
+const CHANNEL_SIGNS: Declared = (
+    "channel_signs",
+    Kind::Number,
+    About::new("", "signs of the channel"),
+    "smoothed number of signs of a bad channel (N of XJTCP)",
+);
+const CONGESTION_SIGNS: Declared = (
+    "congestion_signs",
+    Kind::Number,
+    About::new("", "signs of congestion"),
+    "smoothed number of signs of congestion (C of XJTCP)",
+);
+
+const FLOW_SERIES: [Declared; 25] = [
     TIME,
     FLOW,
     (
@@ -110,6 +130,9 @@ const FLOW_SERIES: [Declared; 22] = [
         About::new("packets", "packets lost"),
         "packets from the sender that the network lost in the interval, retransmissions included",
     ),
+    THETA,
+    CHANNEL_SIGNS,
+    CONGESTION_SIGNS,
     (
         "split_held_bytes",
         Kind::Unsigned,
@@ -240,7 +263,7 @@ const HOPS: [Declared; 13] = [
     ("outcome", Kind::Text, About::new("", "outcome"), "`delivered`, `in-flight`, or a cause of loss"),
 ];
 
-const WINDOWS: [Declared; 21] = [
+const WINDOWS: [Declared; 24] = [
     (
         "time_ns",
         Kind::Unsigned,
@@ -332,6 +355,9 @@ const WINDOWS: [Declared; 21] = [
         About::new("", "application-limited"),
         "whether the data acknowledged last had been limited by the application",
     ),
+    THETA,
+    CHANNEL_SIGNS,
+    CONGESTION_SIGNS,
 ];
 
 const FRAMES: [Declared; 15] = [

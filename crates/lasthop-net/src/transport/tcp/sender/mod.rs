@@ -41,7 +41,7 @@ use std::ops::{Deref, DerefMut};
 
 use lasthop_cc::delivery::DeliverySampler;
 use lasthop_cc::host::{Floors, Host};
-use lasthop_cc::{CongestionControl, Estimates, Needs, Signal, Window};
+use lasthop_cc::{CongestionControl, Estimates, LossSigns, Needs, Signal, Window};
 use lasthop_core::packet::{Kind, Packet, flag};
 use lasthop_core::prefetch::prefetch;
 use lasthop_core::random::Stream;
@@ -456,6 +456,11 @@ impl Connection {
     /// What its law holds for true of the path.
     pub fn estimates(&self) -> Option<Estimates> {
         self.host.law().estimates()
+    }
+
+    /// What speaks for each cause of losses, if its law counts it.
+    pub fn loss_signs(&self) -> Option<LossSigns> {
+        self.host.law().loss_signs()
     }
 
     /// First byte that is not acknowledged.
