@@ -106,5 +106,7 @@ def in_order(
             yield result
     finally:
         with signals_held():
+            # In this order: what is asked to end makes room for what waits.
+            pool.shutdown(wait=False, cancel_futures=True)
             cancel()
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown()
