@@ -250,7 +250,9 @@ def test_work_in_order_ends_by_ctrl_c(pressed_at: int) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         results.extend(threads.in_order(work, range(1000), 2, over.set))
-    assert results == []
+    # How many depends on when the first looked.
+    assert results == [item * item for item in range(len(results))]
+    assert len(results) <= pressed_at
     assert over.is_set()
     assert len(begun) < 10
 
