@@ -87,7 +87,7 @@ def test_arguments_of_compare(
 #: The first of them; the message says how many more there are.
 KNOWN = (
     "tahoe, reno, newreno, sack, vegas, cubic, westwood, westwood+, tibet, veno, venoplus, gaimd, wsc, jtcp, "
-    "xjtcp, tcp-real, probing, e-newreno, e-vegas, dctcp, prague, bbr, bbr3, ledbat++ and 18 more"
+    "xjtcp, tcp-real, probing, e-newreno, e-vegas, dctcp, prague, bbr, bbr3, ledbat++ and 21 more"
 )
 
 

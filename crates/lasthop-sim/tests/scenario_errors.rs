@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use lasthop_cc::ControllerConfig;
 use lasthop_net::plan::TcpConfig;
 use lasthop_net::transport::rate::config::Protocol;
-use lasthop_sim::scenario::{Format, Scenario};
+use lasthop_sim::scenario::{Format, STACKS, Scenario};
 
 /// A case of the Markdown file.
 struct Case {
@@ -53,8 +53,9 @@ fn with_names(message: &str) -> String {
     let presets: Vec<&str> = TcpConfig::PRESETS.iter().map(|preset| preset.name).collect();
     let controllers = ControllerConfig::NAMES.iter().copied().filter(|name| !presets.contains(name));
     let rates = Protocol::NAMES.iter().copied();
+    let stacks = STACKS.iter().map(|stack| stack.name);
     let transports: Vec<&str> =
-        presets.iter().copied().chain(["udp"]).chain(rates).chain(controllers).collect();
+        presets.iter().copied().chain(["udp"]).chain(rates).chain(controllers).chain(stacks).collect();
     message
         .replace("{presets}, udp", &listed(&transports))
         .replace("{rates}", &listed(Protocol::NAMES))

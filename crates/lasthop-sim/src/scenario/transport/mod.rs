@@ -105,9 +105,10 @@ impl<'n> Shared<'n> {
                     return Ok(Transport::Outside(Arc::new(stack?)));
                 }
                 let own = self.own(name).map(|own| own.config(self.profile));
-                let config = own
-                    .or_else(|| by_name_alone(name, self.profile))
-                    .ok_or_else(|| unknown_name(source, "transport", node, name, &self.with_own(names())))?;
+                let config = own.or_else(|| by_name_alone(name, self.profile)).ok_or_else(|| {
+                    let known = names().into_iter().chain(stack::names()).collect();
+                    unknown_name(source, "transport", node, name, &self.with_own(known))
+                })?;
                 configure(config, &[self.tcp], &node.place)?
             }
             Value::Map(map) if map.find(rate::KEY).is_some() => {
