@@ -139,7 +139,9 @@ fn check_shown(plan: &Plan, run: &Run, flow: usize, trace: &[HopRecord]) {
         return;
     }
     let name = &plan.flows[flow].name;
-    let rebuilds = run.world.network.repairs(flow).is_some_and(|counts| counts.recovered + counts.late > 0);
+    // They are counted within the measured time alone.
+    let rebuilds = (run.world.network.repairs(flow))
+        .is_some_and(|counts| plan.warmup > Span::ZERO || counts.recovered + counts.late > 0);
     let frames = run.world.frames(flow);
     let written = |now: Time| {
         let mut start = 0;
