@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import unfinished
+from lasthop import columns, unfinished
 from lasthop._native import ArrowTable
 from lasthop.errors import ArgumentError, OutputError
 from lasthop.files import reason_of
@@ -199,7 +199,7 @@ def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) 
 
     readers: dict[str, Callable[[Path | io.BytesIO], pl.LazyFrame]] = {
         "parquet": pl.scan_parquet,
-        "csv": pl.scan_csv,
+        "csv": partial(_scan_csv, name),
         "arrow": pl.scan_ipc,
     }
     for table_format, scan in readers.items():
@@ -214,6 +214,18 @@ def _read_table(folder: Path, name: str, seals: Seals, seed: int | None = None) 
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise _damaged(path, str(error).splitlines()[0]) from None
     return None
+
+
+def _scan_csv(name: str, place: Path | io.BytesIO) -> pl.LazyFrame:
+    """Open the table called `name` with the types that its columns have: an empty cell tells of none."""
+    from lasthop.extras import pl
+
+    present = pl.scan_csv(place, infer_schema=False).collect_schema().names()
+    if isinstance(place, io.BytesIO):
+        place.seek(0)
+    known = {column: columns.find(name, column) for column in present}
+    types = {column: getattr(pl, columns.TYPES[of.kind]) for column, of in known.items() if of is not None}
+    return pl.scan_csv(place, schema_overrides=types, infer_schema_length=None)
 
 
 def _is_utf8(path: Path) -> bool:

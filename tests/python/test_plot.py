@@ -585,3 +585,23 @@ def test_names_are_drawn_as_they_are(
     assert r"a $\bad{ $ 北京" in drawn.read_text()
     shown = command("plot", scenario_file, "--out", tmp_path / "drawn.png")
     assert (shown.exit_code, "Glyph" in shown.stderr) == (0, False), shown.stderr
+
+
+def test_tables_in_csv_are_drawn_as_those_in_parquet(command: Callable[..., Result], tmp_path: Path) -> None:
+    """An empty column is one of numbers all the same: a call has no window, and no RTT at its start."""
+    topology = {
+        "kind": "dumbbell",
+        "bottleneck": {"rate": "2 Mbit/s", "delay": "20 ms", "queue": "unlimited"},
+        "access": {"rate": "100 Mbit/s", "delay": "1 ms"},
+    }
+    call = {"name": "call", "transport": {"rate": "gcc"}, "traffic": {"kind": "video-call"}}
+    runs = lh.run_seeds({"duration": "5 s", "topology": topology, "flows": [call]}, [1, 2], series=True)
+    tables = {}
+    for table_format in ("parquet", "csv"):
+        folder = tmp_path / table_format
+        runs.save(folder, table_format=table_format)
+        tables[table_format] = saved.load_runs(folder)[1].series
+        drawn = command("plot", folder, "--out", tmp_path / f"{table_format}.svg")
+        assert drawn.exit_code == 0, drawn.stderr
+    assert tables["csv"].schema == tables["parquet"].schema
+    assert tables["csv"].equals(tables["parquet"])
