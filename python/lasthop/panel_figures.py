@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from lasthop.drawing import COLOURS, MATPLOTLIB_DASHES, PLOTLY_DASHES
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 GREY = "#9A9A9A"
 MARK = "#C8C8C8"
+#: Letters of the name of an axis that its panel has room for.
+LABEL_WIDTH = 19
 
 
 def panels_figure(panels: Sequence[Panel], duration_s: float, title: str, marks: Marks) -> Figure:
@@ -26,10 +29,12 @@ def panels_figure(panels: Sequence[Panel], duration_s: float, title: str, marks:
 
     figure = Figure(figsize=(9.6, 2.25 * len(panels)), layout="constrained")
     all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for place, (panel, axes) in enumerate(zip(panels, all_axes, strict=True)):
-        # The flows look alike in every panel: one legend does.
+    named: set[str] = set()
+    for panel, axes in zip(panels, all_axes, strict=True):
         _draw_marks(axes, marks)
-        _draw_panel(axes, panel, legend=panel.links or place == 0)
+        _draw_panel(axes, panel)
+        # The flows look alike in every panel: the first that has a flow names it.
+        _draw_legend(axes, set() if panel.links else named)
     all_axes[-1].set_xlabel("time (s)" + _marks_text(marks))
     all_axes[-1].set_xlim(first_s(panels, duration_s), duration_s)
     figure.suptitle(title, fontsize=11)
@@ -96,7 +101,23 @@ def _draw_marks(axes: Axes, marks: Marks) -> None:
         axes.axvspan(start, end, color=MARK, alpha=0.7, lw=0)
 
 
-def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
+def _draw_legend(axes: Axes, named: set[str]) -> None:
+    """Name what is not named yet, and take note of it."""
+    entries = [(line, name) for line, name in zip(*axes.get_legend_handles_labels(), strict=True)]
+    news = {name: line for line, name in entries if name not in named}
+    named.update(news)
+    if news:
+        axes.legend(
+            news.values(),
+            news,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+            fontsize=8,
+            frameon=False,
+        )
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
     if panel.band is not None:
         x, low, high = panel.band
         axes.fill_between(x, _gaps(low), _gaps(high), color=GREY, alpha=0.35, lw=0, label="8 of 10 others")
@@ -122,7 +143,9 @@ def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
     for level, style in panel.levels.values():
         axes.axhline(level, color=COLOURS[style % len(COLOURS)], lw=1.1, linestyle=":")
     unit = f"{panel.unit}, logarithmic" if panel.logarithmic else panel.unit
-    axes.set_ylabel(f"{panel.title.split(',')[0]} ({unit})")
+    name = panel.title.split(",")[0]
+    fits = len(f"{name} ({unit})") <= LABEL_WIDTH
+    axes.set_ylabel(f"{name} ({unit})" if fits else f"{textwrap.fill(name, LABEL_WIDTH)}\n({unit})")
     if "," in panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left")
     if panel.from_zero:
@@ -131,8 +154,6 @@ def _draw_panel(axes: Axes, panel: Panel, *, legend: bool) -> None:
         _use_logarithmic(axes)
     axes.grid(visible=True, color="#E6E6E6", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
 
 
 def _use_logarithmic(axes: Axes) -> None:

@@ -238,7 +238,7 @@ def test_what_a_sender_holds_for_the_cause_of_losses_is_drawn() -> None:
 
 def test_a_logarithmic_axis_says_so() -> None:
     axes = plot.run_figure(a_run(1)).axes
-    assert axes[3].get_ylabel() == "RTT (ms, logarithmic)"
+    assert axes[3].get_ylabel().split() == ["RTT", "(ms,", "logarithmic)"]
     assert axes[0].get_ylabel() == "cwnd (segments)"
     titles = [note.text for note in plot.run_page(a_run(1)).layout.annotations]
     assert "RTT (ms, logarithmic)" in titles
@@ -585,6 +585,25 @@ def test_names_are_drawn_as_they_are(
     assert r"a $\bad{ $ 北京" in drawn.read_text()
     shown = command("plot", scenario_file, "--out", tmp_path / "drawn.png")
     assert (shown.exit_code, "Glyph" in shown.stderr) == (0, False), shown.stderr
+
+
+def test_flows_are_named_where_they_are_first_drawn() -> None:
+    """A call has no window, so that the first panel names no flow; another flow may stand in a later one."""
+    rate = Panel("throughput", "Mbit/s", [Line("call", [0.0, 1.0], [1.0, 2.0], 0)])
+    queue = Panel("queue", "packets", [Line("bottleneck", [0.0, 1.0], [1.0, 2.0], 0)], links=True)
+    both = Panel(
+        "one-way delay of datagrams of both",
+        "ms",
+        [Line(name, [0.0, 1.0], [1.0, 2.0], place) for place, name in enumerate(("call", "voice"))],
+    )
+    figure = panels_figure([queue, rate, both, rate], 1.0, "calls", drawing.Marks())
+    legends = [axes.get_legend() for axes in figure.axes]
+    named = [legend and [text.get_text() for text in legend.get_texts()] for legend in legends]
+    assert named == [["bottleneck"], ["call"], ["voice"], None]
+    figure.canvas.draw()
+    for axes in figure.axes:
+        label = axes.yaxis.label.get_window_extent()
+        assert label.height <= axes.get_window_extent().height
 
 
 def test_tables_in_csv_are_drawn_as_those_in_parquet(command: Callable[..., Result], tmp_path: Path) -> None:
