@@ -141,9 +141,12 @@ pub struct Bbr {
     mode: Mode,
     rate: RoundMax,
     policer: Policer,
-    /// Segments found lost so far, and delivered at the last ACK.
+    /// Segments found lost and delivered so far, and when the last was delivered.
     lost: u64,
     delivered: u64,
+    delivered_at: Time,
+    /// A timeout was answered, and its losses are noted before the next ACK.
+    timed_out: bool,
     /// Least RTT, in seconds, and when it was measured; infinite before the first sample.
     min_rtt: f64,
     min_rtt_at: Time,
@@ -192,6 +195,8 @@ impl Bbr {
             policer: Policer::default(),
             lost: 0,
             delivered: 0,
+            delivered_at: Time::ZERO,
+            timed_out: false,
             min_rtt: f64::INFINITY,
             min_rtt_at: Time::ZERO,
             round: 0,
@@ -251,10 +256,15 @@ impl Bbr {
 
     /// Segments to have in flight for `gain` times the product of rate and RTT, and `extra` on top.
     fn inflight(&self, gain: f64, extra: f64) -> f64 {
+        self.inflight_at(self.bandwidth(), gain, extra)
+    }
+
+    /// The same at another rate.
+    fn inflight_at(&self, rate: f64, gain: f64, extra: f64) -> f64 {
         if self.min_rtt.is_infinite() {
             return self.initial_window;
         }
-        let product = (gain * self.bandwidth() * self.min_rtt).ceil() + extra;
+        let product = (gain * rate * self.min_rtt).ceil() + extra;
         // Room for what the hosts' offloads hold back, and an even number so that delayed ACKs come in time.
         let budget = product + 3.0 * self.offload();
         let even = (budget / 2.0).ceil() * 2.0;
@@ -298,9 +308,9 @@ impl Bbr {
             self.round_start = true;
             self.conserve = false;
         }
-        self.look_for_policer(sample.now, sample.lost > 0, sample.app_limited);
+        self.look_for_policer(sample.lost > 0, self.is_app_limited(sample));
         if self.policer.found && self.policer.rounds >= POLICED_FOR {
-            self.policer.reset(sample.now, self.delivered, self.lost);
+            self.policer.reset(self.delivered_at, self.delivered, self.lost);
             self.start_cycle(sample);
         }
         let rate = segments as f64 / interval.seconds();
@@ -310,11 +320,11 @@ impl Bbr {
     }
 
     /// What losses tell of a policer. Its interval begins and ends with one: then its bucket is empty.
-    fn look_for_policer(&mut self, now: Time, lost_now: bool, app_limited: bool) {
+    fn look_for_policer(&mut self, lost_now: bool, app_limited: bool) {
         if !self.params.policer {
             return;
         }
-        let (delivered, lost) = (self.delivered, self.lost);
+        let (now, delivered, lost) = (self.delivered_at, self.delivered, self.lost);
         let policer = &mut self.policer;
         if policer.found {
             policer.rounds += u32::from(self.mode == Mode::ProbeBandwidth && self.round_start);
@@ -410,10 +420,11 @@ impl Bbr {
         }
         if self.mode == Mode::Startup && self.full {
             self.mode = Mode::Drain;
-            window.ssthresh = self.inflight(1.0, 0.0);
+            window.ssthresh = self.inflight_at(self.rate.max(), 1.0, 0.0);
         }
         if self.mode == Mode::Drain
-            && self.when_next_leaves(sample, f64::from(sample.flight)) <= self.inflight(1.0, 0.0)
+            && self.when_next_leaves(sample, f64::from(sample.flight))
+                <= self.inflight_at(self.rate.max(), 1.0, 0.0)
         {
             self.start_cycle(sample);
         }
@@ -559,7 +570,12 @@ impl CongestionControl for Bbr {
     }
 
     fn on_rate(&mut self, sample: &RateSample, window: &mut Window) {
-        self.delivered = sample.delivered;
+        if std::mem::take(&mut self.timed_out) {
+            self.look_for_policer(true, false);
+        }
+        if sample.delivered > self.delivered {
+            (self.delivered, self.delivered_at) = (sample.delivered, sample.now);
+        }
         self.update_rate(sample);
         self.update_excess(sample, window);
         self.update_phase(sample);
@@ -576,12 +592,12 @@ impl CongestionControl for Bbr {
     }
 
     /// Nothing is known to be in the network: the next ACKs open the window again.
-    fn on_timeout(&mut self, loss: &LossSample, window: &Window) -> Reduction {
+    fn on_timeout(&mut self, _loss: &LossSample, window: &Window) -> Reduction {
         self.save_window(window);
         self.recovery = Some(RecoveryKind::Timeout);
         self.full_rate = 0.0;
         self.round_start = true;
-        self.look_for_policer(loss.now, true, false);
+        self.timed_out = true;
         self.conserve = false;
         Reduction::to(window.ssthresh.min(window.cwnd), 1.0)
     }

@@ -125,6 +125,7 @@ impl Ours {
             repairing: None,
             first_sent: None,
             last_sent: None,
+            app_limited: false,
             before: None,
             beliefs: self.beliefs.clone(),
         }
@@ -165,6 +166,8 @@ pub(crate) struct Driven {
     before: Option<Box<Memory>>,
     first_sent: Option<Instant>,
     last_sent: Option<Instant>,
+    /// The application had nothing to send when the last ACK came.
+    app_limited: bool,
     beliefs: Beliefs,
 }
 
@@ -190,13 +193,12 @@ impl Driven {
     pub(crate) fn packet_sent(&mut self, now: Instant, number: u64) {
         let at = self.time(now);
         let Some(deliveries) = &mut self.deliveries else { return };
-        if let Some(last) = self.last_sent.replace(now)
-            && deliveries.is_idle()
-        {
-            let idle = span(now.saturating_duration_since(last));
-            self.host.idle(idle, Span::ZERO, at);
+        // All that was in flight may be lost, too; then there was something to send.
+        let idle = deliveries.is_idle() && (self.app_limited || self.last_sent.is_none());
+        if let Some(last) = self.last_sent.replace(now).filter(|_| idle) {
+            self.host.idle(span(now.saturating_duration_since(last)), Span::ZERO, at);
         }
-        deliveries.on_sent(number, now, self.host.window.cwnd as u32, at);
+        deliveries.on_sent(number, now, idle, self.host.window.cwnd as u32, at);
     }
 
     pub(crate) fn packet_arrived(&mut self, now: Instant, sent: Instant, number: u64) {
@@ -224,6 +226,7 @@ impl Driven {
 
     pub(crate) fn end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool) {
         let acked = std::mem::take(&mut self.acked);
+        self.app_limited = app_limited;
         if acked.bytes == 0 {
             return;
         }

@@ -41,9 +41,9 @@ impl Deliveries {
         self.in_flight == 0
     }
 
-    /// A packet is sent at `sent`, which is `now`, with a window of `allowed` packets.
-    pub(crate) fn on_sent(&mut self, number: u64, sent: Instant, allowed: u32, now: Time) {
-        let idle = self.is_idle();
+    /// A packet is sent at `sent`, which is `now`, with a window of `allowed` packets; `idle`: after a pause of the
+    /// application.
+    pub(crate) fn on_sent(&mut self, number: u64, sent: Instant, idle: bool, allowed: u32, now: Time) {
         self.in_flight += 1;
         self.packets.push_back(Packet { number, sent, gone: false });
         self.sampler.on_send(idle, self.in_flight, allowed, now);
@@ -55,15 +55,18 @@ impl Deliveries {
             self.sampler.begin(self.in_flight, true, now);
         }
         self.newest = self.newest.max(Some(sent));
-        if let Some(index) = self.place(|packet| packet.number == number && packet.sent == sent) {
-            self.leave(index);
-            self.sampler.on_delivered(index, true);
+        let from = self.packets.partition_point(|packet| packet.sent < sent);
+        let mut same = self.packets.range(from..).take_while(|packet| packet.sent == sent);
+        if let Some(place) = same.position(|packet| !packet.gone && packet.number == number) {
+            self.leave(from + place);
+            self.sampler.on_delivered(from + place, true);
         }
     }
 
     /// A packet has been found lost: what is to be told of it.
     pub(crate) fn on_lost(&mut self, number: u64, now: Time) -> Option<LostSegment> {
-        let index = self.place(|packet| packet.number == number)?;
+        // Numbers begin anew in each packet number space: the newest is meant.
+        let index = self.packets.iter().rposition(|packet| !packet.gone && packet.number == number)?;
         self.leave(index);
         self.lost += 1;
         self.sampler.on_lost(index, (number, number + 1), now)
@@ -91,10 +94,6 @@ impl Deliveries {
         sample
     }
 
-    fn place(&self, is_it: impl Fn(&Packet) -> bool) -> Option<usize> {
-        self.packets.iter().position(|packet| !packet.gone && is_it(packet))
-    }
-
     fn leave(&mut self, index: usize) {
         let packet = &mut self.packets[index];
         self.in_flight -= u32::from(!packet.gone);
@@ -117,7 +116,7 @@ mod tests {
 
         fn send(&self, deliveries: &mut Deliveries, number: u64, millis: u64) {
             let (sent, now) = self.at(millis);
-            deliveries.on_sent(number, sent, 10, now);
+            deliveries.on_sent(number, sent, deliveries.packets.is_empty(), 10, now);
         }
 
         fn ack(&self, deliveries: &mut Deliveries, packets: &[(u64, u64)], millis: u64) -> RateSample {
