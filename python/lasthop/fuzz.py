@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
@@ -171,13 +172,15 @@ def fuzz(  # noqa: PLR0913 (all but four are keywords)
         else:
             share.partings.append(replace(suspect, failure=failure))
     wanted = [(share, place) for share in shares for place in range(len(share.partings[:least]))]
-    forms = in_order(
-        lambda one: smallest(one[0].partings[one[1]].script, judge, repeats), wanted, max(len(wanted), 1)
-    )
-    for done, ((share, place), form) in enumerate(zip(wanted, forms, strict=True), 1):
-        share.partings[place] = replace(share.partings[place], least=form)
-        if progress is not None:
-            progress(done, len(wanted), "cut down")
+    with closing(
+        in_order(
+            lambda one: smallest(one[0].partings[one[1]].script, judge, repeats), wanted, max(len(wanted), 1)
+        )
+    ) as forms:
+        for done, ((share, place), form) in enumerate(zip(wanted, forms, strict=True), 1):
+            share.partings[place] = replace(share.partings[place], least=form)
+            if progress is not None:
+                progress(done, len(wanted), "cut down")
     return shares
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.errors import ScenarioError
 from lasthop.spool import Spool
-from lasthop.threads import POLL_INTERVAL_S, signals_held
+from lasthop.threads import POLL_INTERVAL_S, ended, signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -313,12 +313,13 @@ def _work_through(
     simulated_total_s = sum(job.plan.duration_s for job in jobs)
     started = time.monotonic()
     interrupted = False
+    failure: BaseException | None = None
     try:
         with signals_held() as signals:
             pool = ThreadPoolExecutor(threads, thread_name_prefix="lasthop")
+            # The main thread never enters the native module: only so does Ctrl-C reach it at once.
+            pending = running = {pool.submit(batch.work) for _ in range(threads)}
             try:
-                # The main thread never enters the native module: only so does Ctrl-C reach it at once.
-                pending = {pool.submit(batch.work) for _ in range(threads)}
                 while pending:
                     done, pending = wait(pending, timeout=POLL_INTERVAL_S)
                     for future in done:
@@ -328,11 +329,17 @@ def _work_through(
                     if observer is not None:
                         observer(batch.snapshot(simulated_total_s, time.monotonic() - started))
                     signals.deliver()
-            finally:
-                batch.cancel()
-                pool.shutdown(wait=True, cancel_futures=True)
+            except KeyboardInterrupt:
+                interrupted = True
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                # Also if Ctrl-C comes while the others end.
+                failure = error
+            batch.cancel()
+            ended(pool, running, signals)
     except KeyboardInterrupt:
         interrupted = True
+    if failure is not None:
+        raise failure
     if deliver is not None:
         batch.hand_on(deliver)
     # All were done when the interruption came: then there is nothing to report.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from types import FrameType
 
 T = TypeVar("T")
@@ -24,6 +25,8 @@ U = TypeVar("U")
 HELD = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: How long a main thread waits before it looks for signals, in seconds.
 POLL_INTERVAL_S = 0.1
+#: For how long work may take to end before another signal leaves it alone, in seconds.
+PATIENCE_S = 2.0
 
 
 class Signals:
@@ -32,10 +35,15 @@ class Signals:
     def __init__(self) -> None:
         self._came: list[tuple[int, FrameType | None]] = []
         self.handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+        #: They are no longer held back: what still comes here goes on to its handler.
+        self.released = False
 
     def take(self, number: int, frame: FrameType | None) -> None:
         """Keep one; the handler of all of them meanwhile."""
-        self._came.append((number, frame))
+        if self.released:
+            self.handlers[number](number, frame)
+        else:
+            self._came.append((number, frame))
 
     def deliver(self) -> None:
         """Call the handlers of those that came, in this order.
@@ -43,11 +51,17 @@ class Signals:
         Raises
         ------
         KeyboardInterrupt
-            Or whatever else a handler raises; the others are delivered next time.
+            Or whatever else the first of them raises that raises something; all are called.
         """
+        raised: BaseException | None = None
         while self._came:
             number, frame = self._came.pop(0)
-            self.handlers[number](number, frame)
+            try:
+                self.handlers[number](number, frame)
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
 
 @contextmanager
@@ -61,17 +75,34 @@ def signals_held() -> Iterator[Signals]:
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    for number in HELD:
-        handler = signal.getsignal(number)
-        if callable(handler):
-            signals.handlers[number] = handler
-            signal.signal(number, signals.take)
     try:
+        for number in HELD:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                signals.handlers[number] = handler
+                signal.signal(number, signals.take)
         yield signals
     finally:
+        # One may come between these lines whose handler raises: what is not given back passes on what comes.
+        signals.released = True
         for number, handler in signals.handlers.items():
             signal.signal(number, handler)
         signals.deliver()
+
+
+def ended(pool: ThreadPoolExecutor, running: Iterable[Future[Any]], signals: Signals) -> None:
+    """Wait until what a pool runs has ended, and drop what waits in it.
+
+    What does not end can be left by another signal after `PATIENCE_S`; that of a closed terminal comes twice.
+    """
+    pool.shutdown(wait=False, cancel_futures=True)
+    begin = time.monotonic()
+    # One that was dropped counts as ended for all but `wait`.
+    pending = {future for future in running if not future.cancelled()}
+    while pending:
+        _, pending = wait(pending, POLL_INTERVAL_S)
+        if time.monotonic() - begin > PATIENCE_S:
+            signals.deliver()
 
 
 def in_order(
@@ -79,7 +110,7 @@ def in_order(
     items: Sequence[T],
     at_once: int,
     cancel: Callable[[], object] = lambda: None,
-) -> Iterator[U]:
+) -> Generator[U, None, None]:
     """Work on items in threads, and yield the results in the order of the items.
 
     Parameters
@@ -94,19 +125,21 @@ def in_order(
         Asks what runs to end; called when this is left, by Ctrl-C too. Items that wait are then not begun.
     """
     pool = ThreadPoolExecutor(at_once)
+    futures: list[Future[U]] = []
     try:
         with signals_held():
             futures = [pool.submit(work, item) for item in items]
-        for future in futures:
+            futures.reverse()
+        while futures:
             with signals_held() as signals:
-                while not future.done():
-                    wait([future], POLL_INTERVAL_S)
+                while not futures[-1].done():
+                    wait(futures[-1:], POLL_INTERVAL_S)
                     signals.deliver()
-                result = future.result()
+                result = futures.pop().result()
             yield result
     finally:
-        with signals_held():
+        with signals_held() as signals:
             # In this order: what is asked to end makes room for what waits.
             pool.shutdown(wait=False, cancel_futures=True)
             cancel()
-            pool.shutdown()
+            ended(pool, futures, signals)

@@ -257,6 +257,48 @@ def test_work_in_order_ends_by_ctrl_c(pressed_at: int) -> None:
     assert len(begun) < 10
 
 
+def test_work_that_does_not_end_can_be_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another Ctrl-C, some time after the first."""
+    monkeypatch.setattr(threads, "PATIENCE_S", 0.2)
+    over, begun = threading.Event(), threading.Event()
+
+    def work(_: int) -> None:
+        begun.set()
+        over.wait(60.0)
+
+    def press() -> None:
+        begun.wait(60.0)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+
+    pressing = threading.Thread(target=press, daemon=True)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(threads.in_order(work, [1], 1))
+    over.set()
+    pressing.join()
+
+
+def test_all_signals_are_delivered_and_handlers_return() -> None:
+    """Two that came together; and one whose handler raises while the others are given back."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with threads.signals_held() as signals:
+            signals.take(signal.SIGINT, None)
+            signals.take(signal.SIGTERM, None)
+            with pytest.raises(KeyboardInterrupt):
+                signals.deliver()
+        assert came == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        # A handler that was not given back passes on what it gets.
+        signals.take(signal.SIGTERM, None)
+        assert came == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_work_in_order_raises_what_a_thread_raised() -> None:
     def work(item: int) -> float:
         return 1 / item
