@@ -83,6 +83,14 @@ const POLICED_BYTES: f64 = 500.0;
 /// Round trips of the gain cycle after which a policer is looked for again.
 const POLICED_FOR: u32 = 48;
 
+/// Segments delivered and found lost so far, and when the last was delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    delivered: u64,
+    lost: u64,
+    at: Time,
+}
+
 /// The search for a policer (`bbr_lt_bw_sampling`).
 #[derive(Clone, Debug, Default)]
 struct Policer {
@@ -90,38 +98,22 @@ struct Policer {
     rate: Option<f64>,
     /// Whether two intervals agreed, so that `rate` is what the policer lets through.
     found: bool,
-    /// Whether an interval has begun, with a loss; its round trips so far, and what there was when it began.
-    sampling: bool,
+    /// Where the interval began, with a loss, if one has; its round trips so far.
+    from: Option<Progress>,
     rounds: u32,
-    from: Time,
-    delivered: u64,
-    lost: u64,
 }
 
 impl Policer {
-    fn begin(&mut self, now: Time, delivered: u64, lost: u64) {
-        (self.from, self.delivered, self.lost, self.rounds) = (now, delivered, lost, 0);
-    }
-
-    /// Forgets what was found.
-    fn reset(&mut self, now: Time, delivered: u64, lost: u64) {
-        *self = Policer::default();
-        self.begin(now, delivered, lost);
-    }
-
-    /// The interval has ended at `rate`; the next one begins unless they agree.
-    fn end(&mut self, rate: f64, mss: u32, now: Time, delivered: u64, lost: u64) {
-        if let Some(before) = self.rate {
+    /// The interval has ended at `rate`; the next one begins here unless they agree.
+    fn end(&mut self, rate: f64, mss: u32, here: Progress) {
+        let agrees = |before: f64| {
             let apart = (rate - before).abs();
-            if apart <= POLICED_SHARE * before || apart * f64::from(mss) <= POLICED_BYTES {
-                self.rate = Some(f64::midpoint(rate, before));
-                self.found = true;
-                self.rounds = 0;
-                return;
-            }
-        }
-        self.rate = Some(rate);
-        self.begin(now, delivered, lost);
+            apart <= POLICED_SHARE * before || apart * f64::from(mss) <= POLICED_BYTES
+        };
+        let before = self.rate.filter(|&before| agrees(before));
+        self.found = before.is_some();
+        self.rate = Some(before.map_or(rate, |before| f64::midpoint(rate, before)));
+        (self.from, self.rounds) = (Some(here), 0);
     }
 }
 
@@ -141,10 +133,7 @@ pub struct Bbr {
     mode: Mode,
     rate: RoundMax,
     policer: Policer,
-    /// Segments found lost and delivered so far, and when the last was delivered.
-    lost: u64,
-    delivered: u64,
-    delivered_at: Time,
+    progress: Progress,
     /// A timeout was answered, and its losses are noted before the next ACK.
     timed_out: bool,
     /// Least RTT, in seconds, and when it was measured; infinite before the first sample.
@@ -193,9 +182,7 @@ impl Bbr {
             mode: Mode::Startup,
             rate: RoundMax::default(),
             policer: Policer::default(),
-            lost: 0,
-            delivered: 0,
-            delivered_at: Time::ZERO,
+            progress: Progress::default(),
             timed_out: false,
             min_rtt: f64::INFINITY,
             min_rtt_at: Time::ZERO,
@@ -310,7 +297,7 @@ impl Bbr {
         }
         self.look_for_policer(sample.lost > 0, self.is_app_limited(sample));
         if self.policer.found && self.policer.rounds >= POLICED_FOR {
-            self.policer.reset(self.delivered_at, self.delivered, self.lost);
+            self.policer = Policer::default();
             self.start_cycle(sample);
         }
         let rate = segments as f64 / interval.seconds();
@@ -324,32 +311,27 @@ impl Bbr {
         if !self.params.policer {
             return;
         }
-        let (now, delivered, lost) = (self.delivered_at, self.delivered, self.lost);
+        let here = self.progress;
         let policer = &mut self.policer;
         if policer.found {
             policer.rounds += u32::from(self.mode == Mode::ProbeBandwidth && self.round_start);
             return;
         }
-        if !policer.sampling {
-            if !lost_now {
-                return;
-            }
-            policer.begin(now, delivered, lost);
-            policer.sampling = true;
+        if policer.from.is_none() && !lost_now {
+            return;
         }
-        if app_limited {
-            return policer.reset(now, delivered, lost);
-        }
+        let from = *policer.from.get_or_insert(here);
         policer.rounds += u32::from(self.round_start);
-        if policer.rounds > 4 * POLICED_ROUNDS {
-            return policer.reset(now, delivered, lost);
+        if app_limited || policer.rounds > 4 * POLICED_ROUNDS {
+            *policer = Policer::default();
+            return;
         }
-        let arrived = (delivered - policer.delivered) as f64;
-        let gone = (lost - policer.lost) as f64;
-        let interval = now.since(policer.from);
+        let arrived = (here.delivered - from.delivered) as f64;
+        let gone = (here.lost - from.lost) as f64;
+        let interval = here.at.since(from.at);
         let enough = policer.rounds >= POLICED_ROUNDS && arrived > 0.0 && interval >= Span::from_millis(1);
         if enough && lost_now && gone >= POLICED_LOSS * arrived {
-            policer.end(arrived / interval.seconds(), self.mss, now, delivered, lost);
+            policer.end(arrived / interval.seconds(), self.mss, here);
         }
     }
 
@@ -566,15 +548,15 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, _ack: &AckSample, _window: &mut Window) {}
 
     fn on_lost_segment(&mut self, _lost: &LostSegment, _window: &Window) {
-        self.lost += 1;
+        self.progress.lost += 1;
     }
 
     fn on_rate(&mut self, sample: &RateSample, window: &mut Window) {
         if std::mem::take(&mut self.timed_out) {
             self.look_for_policer(true, false);
         }
-        if sample.delivered > self.delivered {
-            (self.delivered, self.delivered_at) = (sample.delivered, sample.now);
+        if sample.delivered > self.progress.delivered {
+            (self.progress.delivered, self.progress.at) = (sample.delivered, sample.now);
         }
         self.update_rate(sample);
         self.update_excess(sample, window);
@@ -686,12 +668,12 @@ mod tests {
     fn policed(bbr: &mut Bbr, window: &mut Window, rounds: std::ops::Range<u64>, dropped: u64) {
         for round in rounds {
             let arrived = 50 - dropped;
-            bbr.lost += dropped;
+            bbr.progress.lost += dropped;
             bbr.on_rate(
                 &RateSample {
                     rate: Some((arrived, Span::from_millis(40))),
                     prior_delivered: bbr.next_round,
-                    delivered: bbr.delivered + arrived,
+                    delivered: bbr.progress.delivered + arrived,
                     lost: dropped as u32,
                     ..sample(millis(40 * (round + 1)))
                 },
@@ -727,7 +709,7 @@ mod tests {
         assert!(!bbr.policer.found, "8 of 42 is less than 50 of 256");
         policed(&mut bbr, &mut window, 40..41, 12);
         policed(&mut bbr, &mut window, 41..60, 0);
-        assert!(!bbr.policer.sampling, "too long");
+        assert!(bbr.policer.from.is_none(), "too long");
         let (mut bbr, mut window) = cruising(0);
         bbr.params.policer = false;
         policed(&mut bbr, &mut window, 0..40, 12);
