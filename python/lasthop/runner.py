@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.errors import ScenarioError
 from lasthop.spool import Spool
-from lasthop.threads import POLL_INTERVAL_S, ended, signals_held
+from lasthop.threads import POLL_INTERVAL_S, end, signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -334,8 +334,7 @@ def _work_through(
             except BaseException as error:  # noqa: BLE001 - it is raised below
                 # Also if Ctrl-C comes while the others end.
                 failure = error
-            batch.cancel()
-            ended(pool, running, signals)
+            end(pool, running, batch.cancel, signals)
     except KeyboardInterrupt:
         interrupted = True
     if failure is not None:

@@ -90,12 +90,19 @@ def signals_held() -> Iterator[Signals]:
         signals.deliver()
 
 
-def ended(pool: ThreadPoolExecutor, running: Iterable[Future[Any]], signals: Signals) -> None:
-    """Wait until what a pool runs has ended, and drop what waits in it.
+def end(
+    pool: ThreadPoolExecutor,
+    running: Iterable[Future[Any]],
+    cancel: Callable[[], object],
+    signals: Signals,
+) -> None:
+    """Drop what waits in a pool, ask what it runs to end, and wait until it has.
 
     What does not end can be left by another signal after `PATIENCE_S`; that of a closed terminal comes twice.
     """
+    # In this order: what ends makes room for what waits.
     pool.shutdown(wait=False, cancel_futures=True)
+    cancel()
     begin = time.monotonic()
     # One that was dropped counts as ended for all but `wait`.
     pending = {future for future in running if not future.cancelled()}
@@ -139,7 +146,4 @@ def in_order(
             yield result
     finally:
         with signals_held() as signals:
-            # In this order: what is asked to end makes room for what waits.
-            pool.shutdown(wait=False, cancel_futures=True)
-            cancel()
-            ended(pool, futures, signals)
+            end(pool, futures, cancel, signals)
