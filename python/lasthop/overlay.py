@@ -15,12 +15,10 @@ from lasthop.panels import (
     POINTS_MAX,
     RATE_POINTS,
     Panel,
-    datagram_measures,
+    flow_measures,
     interval_of,
     line_of,
-    sign_measures,
     thinned,
-    viewer_measures,
     whole_intervals,
 )
 from lasthop.quantities import time_text
@@ -176,11 +174,8 @@ def _laid_panels(
         if "flow" not in track.flows.columns:
             # Of a tool that measures no single flows.
             continue
-        for title, unit, table, column, width_s, factor, is_event in (
-            *datagram_measures(track.flows, duration_s, rate_bin_s),
-            *viewer_measures(track.flows, duration_s, bin_s),
-            *sign_measures(track.flows, bin_s),
-        ):
+        measures = flow_measures(track.flows, duration_s, bin_s, rate_bin_s)
+        for title, unit, table, column, width_s, factor, is_event in measures:
             value = (pl.col(column) * factor).alias("value")
             named = table.select("time_s", pl.lit("").alias("line"), value).drop_nulls()
             if named.is_empty():

@@ -116,9 +116,7 @@ def run_panels(run: Run, law: str | None = None) -> list[Panel]:
         _queue_panel(run, links, bin_s, limits),
         _with_flows(rate, flows, "throughput_bit_s", picked, chosen, rate_bin_s, 1e-6),
         _with_flows(rtt, flows, "rtt_s", picked, chosen, bin_s, 1e3),
-        *_measured_panels(datagram_measures(flows, run.duration_s, rate_bin_s), picked, chosen),
-        *_measured_panels(viewer_measures(flows, run.duration_s, bin_s), picked, chosen),
-        *_measured_panels(sign_measures(flows, bin_s), picked, chosen),
+        *_measured_panels(flow_measures(flows, run.duration_s, bin_s, rate_bin_s), picked, chosen),
         *_helper_panels(run, bin_s, rate_bin_s),
     ]
     return [panel for panel in panels if panel.is_measured]
@@ -204,7 +202,16 @@ class Measure(NamedTuple):
     is_event: bool = False
 
 
-def viewer_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[Measure]:
+def flow_measures(series: pl.DataFrame, duration_s: float, bin_s: float, rate_bin_s: float) -> list[Measure]:
+    """Return what is drawn over time of the flows that have it, beside window, throughput and RTT."""
+    return [
+        *_datagram_measures(series, duration_s, rate_bin_s),
+        *_viewer_measures(series, duration_s, bin_s),
+        *_sign_measures(series, bin_s),
+    ]
+
+
+def _viewer_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[Measure]:
     """Return what viewers and listeners had over time, in runs whose flows are measured so."""
     from lasthop.extras import pl
 
@@ -257,7 +264,7 @@ def _shares(series: pl.DataFrame, part: str, whole: pl.Expr, bin_s: float) -> pl
     )
 
 
-def sign_measures(series: pl.DataFrame, bin_s: float) -> list[Measure]:
+def _sign_measures(series: pl.DataFrame, bin_s: float) -> list[Measure]:
     """Return, of senders that count signs of the causes of losses, what decides between them."""
     from lasthop.extras import pl
 
@@ -272,7 +279,7 @@ def sign_measures(series: pl.DataFrame, bin_s: float) -> list[Measure]:
     ]
 
 
-def datagram_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[Measure]:
+def _datagram_measures(series: pl.DataFrame, duration_s: float, bin_s: float) -> list[Measure]:
     """Return, of flows that have neither a window nor an RTT, how long packets take and how many are lost."""
     from lasthop.extras import pl
 
