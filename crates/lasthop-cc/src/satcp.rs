@@ -18,6 +18,7 @@
 use lasthop_core::time::{Span, Time};
 
 use crate::cubic::{self, Cubic};
+use crate::hystart::HyStartKind;
 use crate::params::params;
 use crate::{AckSample, CongestionControl, LossKind, LossSample, Needs, Reduction, Signal, Start, Window};
 
@@ -28,8 +29,16 @@ params! {
     inhibition: f64 = 2.3, 0.0..=60.0;
     /// Factor by which a window grows back faster that a loss has cut during inhibition
     return_factor: f64 = 9.0, 1.0..=1000.0;
+    /// Constant C of CUBIC's curve, in segments/s^3
+    c: f64 = 0.4, 0.0001..=100.0;
     /// Share of the window kept after a loss, as CUBIC's
     beta: f64 = 0.7, 0.1..=0.99;
+    /// Maximum number of segments that one ACK adds in slow start (RFC 5681: 1; RFC 3465: 2; RFC 9406: 8)
+    slow_start_limit: f64 = 8.0, 1.0..=1e9;
+    /// Early exit from slow start: off, as in Linux (classic HyStart), HyStart++ (RFC 9406), or SEARCH
+    hystart: HyStartKind = HyStartKind::PlusPlus, 0.0..=3.0;
+    /// Change the window by whole segments, and evaluate the curve one minimum RTT ahead, as Linux's CUBIC does
+    whole_segments: bool = false, 0.0..=1.0;
 }
 
 /// State of SaTCP.
@@ -43,7 +52,10 @@ pub struct Satcp {
 
 impl Satcp {
     pub(crate) fn new(params: &Params) -> Self {
-        let cubic = Cubic::new(&cubic::Params { beta: params.beta, ..cubic::Params::default() });
+        let &Params { c, beta, slow_start_limit, hystart, whole_segments, .. } = params;
+        let usual = cubic::Params::default();
+        let cubic =
+            Cubic::new(&cubic::Params { c, beta, slow_start_limit, hystart, whole_segments, ..usual });
         Satcp { params: params.clone(), cubic, until: None }
     }
 
@@ -70,6 +82,10 @@ impl CongestionControl for Satcp {
         let faster = if self.is_inhibited(ack.now) { self.params.return_factor } else { 1.0 };
         self.cubic.return_faster(faster);
         self.cubic.on_ack(ack, window);
+    }
+
+    fn on_sacked(&mut self, sample: &AckSample, window: &mut Window) {
+        self.cubic.on_sacked(sample, window);
     }
 
     fn on_undo(&mut self, before: Self) {

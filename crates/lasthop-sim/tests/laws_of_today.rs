@@ -206,6 +206,27 @@ fn tack_has_the_acks_of_its_formula() {
     }
 }
 
+/// Without notices SaTCP is CUBIC in every profile, packet for packet: what Linux counts in whole segments, too.
+#[test]
+fn satcp_without_notices_is_the_cubic_of_its_profile() {
+    for profile in ["rfc", "ns2", "linux"] {
+        let run = |law: &str| {
+            let lossy = format!(
+                "rate = \"10 Mbit/s\"\ndelay = \"15 ms\"\n{}\nerror = {{ kind = \"bernoulli\", \
+                 packet_error_rate = 0.01 }}",
+                drop_tail("50 packets")
+            );
+            let run = Scene::lasting("30 s")
+                .with(&format!("[tcp]\nprofile = \"{profile}\""))
+                .chain(["user", "server"], &[&lossy])
+                .between("user", "server", &format!("transport = {{ cc = \"{law}\", recovery = \"rack\" }}"))
+                .run(1, SUMMARY);
+            (run.summary.flows[0].bytes_delivered, run.summary.fingerprint)
+        };
+        assert_eq!(run("satcp"), run("cubic"), "{profile}");
+    }
+}
+
 /// The grid of a constellation whose satellites are assigned anew at 12, 27, 42 and 57 s of each minute: handovers of
 /// two lengths, over paths of two, that lose what is in the air or keep it. A user uploads, and its dish says half a
 /// second before that a handover comes, or nothing. Without notices SaTCP is CUBIC, packet for packet; with them it

@@ -290,11 +290,14 @@ pub struct TcpConfig {
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     profile: Profile,
-    /// The only controller that it concerns; `None`: all that have the parameter.
-    controller: Option<&'static str>,
+    /// The only controllers that it concerns; none: all that have the parameter.
+    controllers: &'static [&'static str],
     param: &'static str,
     value: f64,
 }
+
+/// Linux's module, and the one that its authors made of that.
+const CUBICS: &[&str] = &["cubic", "satcp"];
 
 /// What the profiles do differently within controllers.
 const HABITS: &[Habit] = &[
@@ -305,38 +308,42 @@ const HABITS: &[Habit] = &[
     Habit::of_all(Profile::Linux, "byte_counting", 1.0),
     Habit::of_all(Profile::Linux, "slow_start_limit", 1e9),
     Habit::of_all(Profile::Linux, "hystart", 1.0),
-    Habit::of_linux("cubic", "whole_segments", 1.0),
+    Habit::of_linux(CUBICS, "whole_segments", 1.0),
     // 410/1024 and 717/1024.
-    Habit::of_linux("cubic", "c", 0.400_390_625),
-    Habit::of_linux("cubic", "beta", 0.700_195_312_5),
+    Habit::of_linux(CUBICS, "c", 0.400_390_625),
+    Habit::of_linux(CUBICS, "beta", 0.700_195_312_5),
     // The integer filters, at least 50 ms per sample, and the window set when recovery is over.
-    Habit::of_linux("westwood+", "filter", 1.0),
-    Habit::of_linux("westwood+", "round_floor", 0.05),
-    Habit::of_linux("westwood+", "decrease", 1.0),
-    Habit::of_linux("westwood+", "forget_rtt", 1.0),
-    Habit::of_linux("westwood+", "counting", 1.0),
+    Habit::of_linux(&["westwood+"], "filter", 1.0),
+    Habit::of_linux(&["westwood+"], "round_floor", 0.05),
+    Habit::of_linux(&["westwood+"], "decrease", 1.0),
+    Habit::of_linux(&["westwood+"], "forget_rtt", 1.0),
+    Habit::of_linux(&["westwood+"], "counting", 1.0),
     // The rules of the kernel's modules, and its Vegas's thresholds.
-    Habit::of_linux("veno", "rule", 1.0),
-    Habit::of_linux("dctcp", "rule", 1.0),
-    Habit::of_linux("bbr", "offload", 0.0),
-    Habit::of_linux("vegas", "rule", 1.0),
-    Habit::of_linux("vegas", "alpha", 2.0),
-    Habit::of_linux("vegas", "beta", 4.0),
+    Habit::of_linux(&["veno"], "rule", 1.0),
+    Habit::of_linux(&["dctcp"], "rule", 1.0),
+    Habit::of_linux(&["bbr"], "offload", 0.0),
+    Habit::of_linux(&["vegas"], "rule", 1.0),
+    Habit::of_linux(&["vegas"], "alpha", 2.0),
+    Habit::of_linux(&["vegas"], "beta", 4.0),
 ];
 
 impl Habit {
     const fn of_all(profile: Profile, param: &'static str, value: f64) -> Habit {
-        Habit { profile, controller: None, param, value }
+        Habit { profile, controllers: &[], param, value }
     }
 
-    const fn of_linux(controller: &'static str, param: &'static str, value: f64) -> Habit {
-        Habit { profile: Profile::Linux, controller: Some(controller), param, value }
+    const fn of_linux(controllers: &'static [&'static str], param: &'static str, value: f64) -> Habit {
+        Habit { profile: Profile::Linux, controllers, param, value }
+    }
+
+    fn concerns(self, controller: &str) -> bool {
+        self.controllers.is_empty() || self.controllers.contains(&controller)
     }
 
     /// Sets the parameter where it belongs. A controller without it keeps its only behaviour, and so does one from
     /// outside that has another use for the name and refuses the value.
     fn adopt(self, controller: &mut ControllerConfig) {
-        if self.controller.is_some_and(|name| name != controller.name()) {
+        if !self.concerns(controller.name()) {
             return;
         }
         match controller.set(self.param, self.value) {
@@ -750,8 +757,7 @@ mod tests {
     #[test]
     fn every_habit_takes_effect() {
         for habit in HABITS {
-            let concerned = |name: &&&str| habit.controller.is_none_or(|only| only == **name);
-            let controllers = ControllerConfig::NAMES.iter().filter(concerned);
+            let controllers = ControllerConfig::NAMES.iter().filter(|name| habit.concerns(name));
             let configs = controllers.filter_map(|name| ControllerConfig::by_name(name));
             let with: Vec<_> = configs.filter(|config| config.value(habit.param).is_some()).collect();
             assert!(!with.is_empty(), "{habit:?}");
