@@ -18,7 +18,7 @@
 use lasthop_core::time::{Span, Time};
 
 use crate::params::{choice, params};
-use crate::{AckSample, Arrival, CongestionControl, LossSample, Needs, Reduction, Window};
+use crate::{AckSample, Arrival, CongestionControl, LossSample, Needs, Reduction, Start, Window};
 
 pub(crate) const SUMMARY: &str = "Scalable sender for L4S, fair between short RTTs (Prague, 2024)";
 
@@ -133,6 +133,14 @@ impl CongestionControl for Prague {
         Needs { arrivals: true, exact_marks: true, pacing: true, ..Needs::default() }
     }
 
+    /// Paced from the start by the RTT of the handshake, as every sender of Linux that paces (which leaves out the
+    /// first ten segments).
+    fn on_start(&mut self, start: &Start<'_>, window: &mut Window) {
+        if start.handshake > Span::ZERO {
+            self.pacing = 2.0 * window.cwnd / start.handshake.seconds();
+        }
+    }
+
     fn on_arrival(&mut self, arrival: &Arrival, window: &mut Window) {
         let bytes = arrival.ack.saturating_sub(arrival.una);
         self.acked += bytes;
@@ -228,6 +236,17 @@ mod tests {
             (prague.acked, prague.marked) = (1000, marked);
             prague.update(&arrival(1.0, 0, 1, 10, 0.05, false));
             close(prague.alpha, alpha, 6);
+        }
+    }
+
+    /// Twice the initial window in the RTT of the handshake; without one the first window is not paced.
+    #[test]
+    fn the_first_window_is_paced() {
+        for (handshake, rate) in [(Span::ZERO, None), (Span::from_millis(50), Some(400.0))] {
+            let mut prague = Prague::new(&Params::default());
+            let start = Start { now: Time::ZERO, history: &[], handshake, mss: 1448 };
+            prague.on_start(&start, &mut Window { cwnd: 10.0, ssthresh: f64::INFINITY });
+            assert_eq!(prague.pacing_rate(), rate);
         }
     }
 
