@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{Ordering, fence};
 
 use lasthop_cc::host::{Decision, Floors, Host, Memory, unwrap32};
-use lasthop_cc::{AckSample, Arrival, ControllerConfig, LossSample, RateSample, RecoveryKind, Start, Window};
+use lasthop_cc::{
+    AckSample, Arrival, ControllerConfig, LossSample, LostSegment, RateSample, RecoveryKind, Start, Window,
+};
 use lasthop_core::time::{Span, Time};
 
 use crate::abi::{Kind, Record, SLOTS, Slot, UNKNOWN_SSTHRESH};
@@ -157,6 +159,7 @@ impl Flow {
             self.learn_slope(before, record.limited);
         }
         if needs.rate && record.acks > 0 {
+            self.lost(record);
             self.host.rate(&RateSample {
                 now: record.at,
                 rate: record.rate,
@@ -176,6 +179,26 @@ impl Flow {
                 lost_since: record.losses,
                 held_back: Span::ZERO,
                 window_limited: false,
+                selective: true,
+            });
+        }
+    }
+
+    /// The kernel tells how many segments an ACK shows to be lost, not which: they left one behind the other, the last
+    /// of them with what was in flight before the segment that the ACK delivers.
+    fn lost(&mut self, record: &Record) {
+        let prior_delivered = unwrap32(self.delivered, record.prior_delivered);
+        for index in 0..record.losses {
+            let seq = self.una + u64::from(index * record.mss);
+            self.host.lost_segment(&LostSegment {
+                now: record.at,
+                seq,
+                end: seq + u64::from(record.mss),
+                tx_in_flight: (record.prior_in_flight + index + 1).saturating_sub(record.losses),
+                lost_since: index + 1,
+                prior_delivered,
+                delivered: self.delivered,
+                app_limited: record.app_limited,
                 selective: true,
             });
         }
@@ -351,6 +374,21 @@ mod tests {
         assert!((recovered.cwnd - window / 2.0).abs() < 1e-9 && !flow.host.window.in_slow_start());
         let cut_short = Record { kind: Kind::Recovered, cwnd: 4, ..lost };
         assert_eq!(flow.follow(&cut_short).cwnd, 4.0, "what the kernel has, where it has less");
+    }
+
+    /// picoquic's filter (`loss_filter`) lets a loss pass and answers twenty: it hears of each.
+    #[test]
+    fn a_law_by_the_delivery_rate_hears_of_each_lost_segment() {
+        for (losses, left) in [(1, 40), (20, 28)] {
+            let mut config = law("cubic").unwrap();
+            config.set("loss_filter", 0.15).unwrap();
+            let (_, opened) = flow("cubic", 40, 5.0);
+            let mut flow = Flow::new(&config, &opened);
+            let told = Record { losses, prior_in_flight: 40, limited: 0, ..acked(&opened, 1) };
+            flow.follow(&told);
+            flow.follow(&Record { kind: Kind::Lost, acked: 0, acks: 0, ..told });
+            assert_eq!(flow.host.window.cwnd.round() as u32, left, "{losses}");
+        }
     }
 
     /// By hand: two ACKs every 10 ms are 200 segments a second, which is 20 per RTT of 100 ms, whether they cover new
