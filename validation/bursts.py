@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import lasthop as lh
 from validation.media import wrap
-from validation.today import asked, cell, column, total
+from validation.today import asked, column, total
+from validation.today_page import cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

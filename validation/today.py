@@ -1,8 +1,8 @@
 """Which sender for which last hop: `python -m validation.today [--seeds N] [--jobs N]`.
 
-Every sender of today carries a download, alone and beside others, and short transfers over five last hops.
-Differences are taken seed by seed. The command writes `docs/reference/senders-today.md`; what its first table
-says is made from the others.
+Every sender of today carries a transfer, alone and beside others, short transfers and a video over the last
+hops of today. The command stores what each run gave in `docs/reference/senders-today.parquet`. From these
+rows alone come the page and its figure (`validation/today_page.py`).
 """
 
 from __future__ import annotations
@@ -16,26 +16,43 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 import lasthop as lh
-from lasthop import stats
 from lasthop.starter import ready
-from validation.media import items, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from lasthop.stats import Estimate
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "senders-today.md"
+DATA = ROOT / "docs" / "reference" / "senders-today.parquet"
 
-#: Congestion controllers, all with the loss recovery and the profile of Linux.
-SENDERS = ("reno", "cubic", "bbr", "bbr3", "copa", "c2tcp", "vegas", "veno", "westwood+")
+#: Loss recovery of Linux. PRR is for windows that every loss reduces.
+RACK = {"recovery": "rack", "tlp": True}
+PRR = RACK | {"prr": "ssrb"}
+
+#: What stands on the page and the transport of it.
+SENDERS: dict[str, dict[str, Any]] = {
+    "reno": {"cc": "reno"} | PRR,
+    "cubic": {"cc": "cubic"} | PRR,
+    "cubic rfc": {"cc": "cubic", "whole_segments": False, "hystart": "plusplus", "slow_start_limit": 8} | PRR,
+    "cubic filter": {"cc": "cubic", "loss_filter": 0.15} | RACK,
+    "cubic search": {"cc": "cubic", "hystart": "search"} | PRR,
+    "satcp": {"cc": "satcp"} | PRR,
+    "abba": {"cc": "abba"} | PRR,
+    "bbr": {"cc": "bbr"} | RACK,
+    "bbr3": {"cc": "bbr3"} | RACK,
+    "copa": {"cc": "copa"} | PRR,
+    "c2tcp": {"cc": "c2tcp"} | PRR,
+    "ledbat++": {"cc": "ledbat++"} | PRR,
+    "prague": {"preset": "prague", "accurate_ecn": True},
+    "vegas": {"cc": "vegas"} | PRR,
+    "veno": {"cc": "veno"} | PRR,
+    "westwood+": {"cc": "westwood+"} | PRR,
+}
 RIVAL = "cubic"
 SEEDS = 10
-SECONDS, WARMUP = 40, 5
-#: Goodput from which on a sender counts among those that fill the hop, as a share of the best.
-FILLS = 0.9
+SECONDS, WARMUP = 60, 5
 SHORT_BYTES = 100_000
 
 
@@ -47,6 +64,10 @@ class Hop:
     says: str
     mbit: float
     topology: Callable[[Path], dict[str, Any]]
+    #: Whether the host sends, not the server.
+    upload: bool = False
+    #: Whether all senders ask for ECN; without it only those do that live by marks.
+    ecn: bool = False
 
 
 def _path(**last: Any) -> dict[str, Any]:
@@ -100,6 +121,27 @@ def _orbit(folder: Path) -> dict[str, Any]:
     )
 
 
+def _dish(_: Path) -> dict[str, Any]:
+    """What a dish sees of such a grid: outages that it announces to the host, and that lose packets."""
+    handoff = {
+        "at": [f"{at} s" for at in range(12, SECONDS, 15)],
+        "outage": "100 ms",
+        "warning": "500 ms",
+        "policy": "drop-air",
+    }
+    up = {"rate": "20 Mbit/s", "handoff": handoff, "queue": {"kind": "drop-tail", "limit": "100 packets"}}
+    return _path(rate="100 Mbit/s", delay="20 ms", queue="unlimited", reverse=up)
+
+
+def _marking(_: Path) -> dict[str, Any]:
+    return _path(
+        rate="50 Mbit/s",
+        delay="5 ms",
+        queue="dual-pi2",
+        reverse={"rate": "10 Mbit/s", "queue": {"kind": "drop-tail", "limit": "100 packets"}},
+    )
+
+
 def _wifi(_: Path) -> dict[str, Any]:
     return {
         "kind": "graph",
@@ -145,40 +187,56 @@ HOPS: dict[str, Hop] = {
         50,
         _orbit,
     ),
+    "dish": Hop(
+        "Low orbit, upload",
+        "the host sends over 20 Mbit/s; every 15 s an outage of 100 ms, which its dish announces to it "
+        "500 ms before; 100 packets",
+        20,
+        _dish,
+        upload=True,
+    ),
     "lossy-shallow": Hop("Lossy line, short queue", "10 Mbit/s, 1 % random loss, 25 packets", 10, _dsl(25)),
     "lossy-deep": Hop("Lossy line, long queue", "10 Mbit/s, 1 % random loss, 200 packets", 10, _dsl(200)),
+    "marking": Hop("Line with L4S", "50 Mbit/s, DualPI2; all senders ask for ECN", 50, _marking, ecn=True),
 }
 
 
-def _flow(name: str, transport: object, **keys: Any) -> dict[str, Any]:
-    start = {"start": {"uniform": ["0 s", "1 s"]}}
-    return {"name": name, "source": "server", "sink": "host", "transport": transport} | start | keys
+def _flow(name: str, transport: object, hop: Hop, **keys: Any) -> dict[str, Any]:
+    source, sink = ("host", "server") if hop.upload else ("server", "host")
+    flow = {"name": name, "source": source, "sink": sink, "transport": transport}
+    return flow | {"start": {"uniform": ["0 s", "1 s"]}} | keys
 
 
-def _sender(cc: str) -> dict[str, Any]:
-    # BBR sets the window by the delivery rate; nothing reduces it proportionally.
-    prr = {} if cc.startswith("bbr") else {"prr": "ssrb"}
-    return {"cc": cc, "recovery": "rack", "tlp": True} | prr
+def _transport(sender: str, hop: Hop) -> dict[str, Any]:
+    return SENDERS[sender] | ({"ecn": True} if hop.ecn else {})
 
 
-def _bulk(cc: str, _: Hop) -> list[dict[str, Any]]:
-    return [_flow("s", _sender(cc), traffic="ftp")]
+def _bulk(sender: str, hop: Hop) -> list[dict[str, Any]]:
+    return [_flow("s", _transport(sender, hop), hop, traffic="ftp")]
 
 
-def _short(cc: str, hop: Hop) -> list[dict[str, Any]]:
+def _short(sender: str, hop: Hop) -> list[dict[str, Any]]:
     every = SHORT_BYTES * 8 / (0.2 * hop.mbit * 1e6)
     arrivals = {"arrivals": "poisson", "every": f"{every * 1e3:.9g} ms"}
     traffic = {"kind": "ftp", "bytes": f"{SHORT_BYTES} B"}
-    return [_flow("s", _sender(cc), traffic=traffic, start=arrivals)]
+    return [_flow("s", _transport(sender, hop), hop, traffic=traffic, start=arrivals)]
 
 
-def _call(cc: str, hop: Hop) -> list[dict[str, Any]]:
+def _rival(hop: Hop) -> dict[str, Any]:
+    return _flow("o", _transport(RIVAL, hop), hop, traffic="ftp")
+
+
+def _video(sender: str, hop: Hop) -> list[dict[str, Any]]:
+    return [_flow("s", _transport(sender, hop), hop, traffic="video-on-demand"), _rival(hop)]
+
+
+def _call(sender: str, hop: Hop) -> list[dict[str, Any]]:
     call = {"kind": "cbr", "rate": "64 kbit/s", "packet": "160 B"}
-    return [*_bulk(cc, hop), _flow("o", "udp", traffic=call)]
+    return [*_bulk(sender, hop), _flow("o", "udp", hop, traffic=call)]
 
 
-def _cubic(cc: str, hop: Hop) -> list[dict[str, Any]]:
-    return [*_bulk(cc, hop), _flow("o", _sender(RIVAL), traffic="ftp")]
+def _cubic(sender: str, hop: Hop) -> list[dict[str, Any]]:
+    return [*_bulk(sender, hop), _rival(hop)]
 
 
 def column(flow: str, column: str, scale: float) -> Callable[[lh.Run], float | None]:
@@ -216,11 +274,20 @@ class Measure:
 
 MEASURES: dict[str, Measure] = {
     "goodput": Measure(
-        "goodput of a download", "Mbit/s", _bulk, column("s", "goodput_bit_s", 1e-6), more=True
+        "goodput of a transfer", "Mbit/s", _bulk, column("s", "goodput_bit_s", 1e-6), more=True
     ),
     "delay": Measure("its delay, 95th percentile", "ms", _bulk, column("s", "delay_p95_s", 1e3)),
     "median": Measure("100 kB, median", "ms", _short, total("completion_p50_s", 1e3)),
     "tail": Measure("100 kB, 95th percentile", "ms", _short, total("completion_p95_s", 1e3)),
+    "rate": Measure(
+        "bit rate of a video beside a CUBIC",
+        "Mbit/s",
+        _video,
+        column("s", "player_bit_rate_bit_s", 1e-6),
+        more=True,
+    ),
+    "stalled": Measure("its time in stalls", "%", _video, column("s", "player_stall_share", 1e2)),
+    "quality": Measure("its quality", "Mbit/s", _video, column("s", "player_quality_bit_s", 1e-6), more=True),
     "call": Measure("delay of a call beside, 95th percentile", "ms", _call, column("o", "delay_p95_s", 1e3)),
     "other": Measure(
         "goodput of a CUBIC beside", "Mbit/s", _cubic, column("o", "goodput_bit_s", 1e-6), more=True
@@ -228,13 +295,13 @@ MEASURES: dict[str, Measure] = {
 }
 
 
-def content(cc: str, hop: Hop, flows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
+def content(sender: str, hop: Hop, flows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     """Return the scenario of a sender over a hop; files that it names are written into `folder`."""
     topology = hop.topology(folder)
     if "neighbour" in topology["nodes"]:
-        flows = [*flows, _flow("n", _sender(RIVAL), traffic="ftp", sink="neighbour")]
+        flows = [*flows, _flow("n", _transport(RIVAL, hop), hop, traffic="ftp", sink="neighbour")]
     return {
-        "name": f"{cc}, {hop.title}",
+        "name": f"{sender}, {hop.title}",
         "duration": f"{SECONDS} s",
         "warmup": f"{WARMUP} s",
         "tcp": {"profile": "linux", "receiver_window": "3000 packets"},
@@ -243,176 +310,86 @@ def content(cc: str, hop: Hop, flows: list[dict[str, Any]], folder: Path) -> dic
     }
 
 
-#: By hop and measure: of each sender a value per seed.
-Values = dict[tuple[str, str], dict[str, list[float | None]]]
+@dataclass(frozen=True)
+class Case:
+    """What is run over all seeds: a hop, a sender, and the measures that its runs give."""
+
+    hop: str
+    sender: str
+    measures: tuple[str, ...]
 
 
-def _measured(task: tuple[str, str, str, int]) -> list[tuple[str, list[float | None]]]:
-    """Run one kind of traffic of a sender over a hop; by measure the values of its seeds."""
-    hop, cc, first, seeds = task
-    flows = MEASURES[first].flows
+def cases() -> list[Case]:
+    """Return everything that is run. A host that uploads serves no video."""
+    together: dict[Any, list[str]] = {}
+    for name, one in MEASURES.items():
+        together.setdefault(one.flows, []).append(name)
+    return [
+        Case(hop, sender, tuple(measures))
+        for hop, sender, (flows, measures) in product(HOPS, SENDERS, together.items())
+        if not (HOPS[hop].upload and flows is _video)
+    ]
+
+
+#: What a row of the stored data says; without a value where a run has none.
+SCHEMA: dict[str, Any] = {
+    "hop": pl.String,
+    "sender": pl.String,
+    "measure": pl.String,
+    "seed": pl.Int32,
+    "value": pl.Float64,
+}
+
+
+def rows(task: tuple[Case, int]) -> list[tuple[str, str, str, int, float | None]]:
+    """Run a case over seeds; return its rows, as `SCHEMA` says."""
+    case, seeds = task
+    hop = HOPS[case.hop]
+    flows = MEASURES[case.measures[0]].flows(case.sender, hop)
     with tempfile.TemporaryDirectory() as folder:
-        scenario = content(cc, HOPS[hop], flows(cc, HOPS[hop]), Path(folder))
-        runs = lh.run_seeds(lh.Scenario(scenario, folder=folder), range(1, seeds + 1), jobs=1)
+        scenario = lh.Scenario(content(case.sender, hop, flows, Path(folder)), folder=folder)
+        runs = lh.run_seeds(scenario, range(1, seeds + 1), jobs=1)
         return [
-            (name, [measure.of(run) for run in runs])
-            for name, measure in MEASURES.items()
-            if measure.flows is flows
+            (case.hop, case.sender, name, seed, MEASURES[name].of(run))
+            for seed, run in enumerate(runs, 1)
+            for name in case.measures
         ]
 
 
-def measure(seeds: int, jobs: int | None) -> Values:
+def measure(seeds: int, jobs: int | None) -> pl.DataFrame:
     """Run everything."""
-    firsts = [
-        name
-        for name, one in MEASURES.items()
-        if name == next(other for other, of in MEASURES.items() if of.flows is one.flows)
-    ]
-    tasks = [(hop, cc, first, seeds) for hop, cc, first in product(HOPS, SENDERS, firsts)]
-    values: Values = {(hop, name): {} for hop, name in product(HOPS, MEASURES)}
+    tasks = [(case, seeds) for case in cases()]
+    found: list[tuple[str, str, str, int, float | None]] = []
     with ProcessPoolExecutor(jobs) as pool:
-        for number, (task, found) in enumerate(zip(tasks, pool.map(_measured, tasks), strict=True), 1):
-            for name, of_seeds in found:
-                values[task[0], name][task[1]] = of_seeds
+        for number, of_case in enumerate(pool.map(rows, tasks), 1):
+            found += of_case
             print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return values
+    return pl.DataFrame(found, schema=SCHEMA, orient="row")
 
 
-def _mean(values: Values, hop: str, name: str, cc: str) -> float | None:
-    return stats.mean(values[hop, name][cc])
-
-
-def best(values: Values, hop: str, name: str, among: Iterable[str] = SENDERS) -> tuple[str, ...]:
-    """Return the best sender by its mean, then those whose paired difference from it shows nothing."""
-    one = MEASURES[name]
-    means = {cc: mean for cc in among if (mean := _mean(values, hop, name, cc)) is not None}
-    if not means:
-        return ()
-    order = sorted(means, key=lambda cc: -means[cc] if one.more else means[cc])
-    first = values[hop, name][order[0]]
-
-    def differs(cc: str) -> bool:
-        difference = stats.paired_difference(values[hop, name][cc], first)
-        return difference is None or difference.excludes_zero()
-
-    return (order[0], *(cc for cc in order[1:] if not differs(cc)))
-
-
-def filling(values: Values, hop: str) -> tuple[str, ...]:
-    """Return the senders that carry at least `FILLS` of what the best one does."""
-    means = {cc: _mean(values, hop, "goodput", cc) or 0.0 for cc in SENDERS}
-    return tuple(cc for cc, mean in means.items() if mean >= FILLS * max(means.values()))
-
-
-def cost(values: Values, hop: str) -> dict[str, Estimate]:
-    """Return the change of a CUBIC's goodput beside each other sender, relative to CUBIC beside CUBIC."""
-    beside = values[hop, "other"]
-    ratios = {cc: stats.relative_difference(beside[cc], beside[RIVAL]) for cc in SENDERS if cc != RIVAL}
-    return {cc: ratio for cc, ratio in ratios.items() if ratio is not None}
-
-
-def _named(senders: Iterable[str]) -> str:
-    return ", ".join(f"`{cc}`" for cc in senders) or "–"
-
-
-def advice(values: Values) -> str:
-    """Return the table of which sender for which hop."""
-    rows = [
-        "| last hop | most goodput | least delay | 100 kB soonest | least delay beside | takes from CUBIC |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for key, hop in HOPS.items():
-        full = filling(values, key)
-        takers = [
-            f"`{cc}` ({100 * ratio.mean:+.0f} %)"
-            for cc, ratio in sorted(cost(values, key).items(), key=lambda item: item[1].mean)
-            if ratio.high is not None and ratio.high < 0
-        ]
-        cells = [
-            hop.title,
-            _named(best(values, key, "goodput")),
-            _named(best(values, key, "delay", full)),
-            _named(best(values, key, "median")),
-            _named(best(values, key, "call", full)),
-            ", ".join(takers) or "–",
-        ]
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def cell(values: list[float | None]) -> str:
-    """Return the mean over seeds and its interval."""
-    found = stats.estimate(values)
-    if found is None:
-        return "–"
-    return figure(found.mean) + ("" if found.half_width is None else f" ± {figure(found.half_width)}")
-
-
-def figure(value: float) -> str:
-    """Return it with two digits after the point below 10, one below 100, none beyond."""
-    return f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
-
-
-def table(values: Values, hop: str) -> str:
-    """Return the figures of a hop, a row for each sender."""
-    names = [f"{one.name} ({one.unit})" for one in MEASURES.values()]
-    rows = [f"| sender | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}"]
-    for cc in SENDERS:
-        cells = [cell(values[hop, name][cc]) for name in MEASURES]
-        rows.append(f"| `{cc}` | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-INTRODUCTION = """
-Nine senders carry the same traffic over five last hops. All use the loss recovery of Linux (RACK-TLP
-with PRR) and the `linux` profile; they differ only in congestion control. Values are means with 95 %
-intervals over {seeds} seeds of {seconds} s, without the first {warmup} s."""
-RULE = """
-A cell names the sender with the best mean, then those that do not differ significantly from it over
-{seeds} seeds (paired, 95 %). Delays, of the download and of a competing call, are compared among
-senders with at least {fills:.0f} % of the best goodput over the hop, because a sender that sends little
-has little delay. The last column has the senders beside which a CUBIC gets less than beside another
-CUBIC, and how much less."""
-LEFT = tuple(
-    """
-Senders and hops are our own. [The kernel](kernel-parity.md) and [Wi-Fi](validation-wifi.md) say what was \
-compared with Linux and ns-3.
-There is one path for each hop, one recording of LTE, and one competing flow. Round trips are 30 to 80 ms.
-Transfers of 100 kB arrive at a fifth of the usual rate of the hop; each is a connection of its own.
-Video, ECN and L4S are not covered; [media](media.md) has senders made for calls.
-""".strip().split("\n")
-)
-
-
-def page(values: Values, seeds: int) -> str:
-    """Return the page."""
-    blocks = [
-        "# Which sender for which last hop",
-        "<!-- Written by `python -m validation.today`; changes here are overwritten. -->",
-        wrap(INTRODUCTION.format(seeds=seeds, seconds=SECONDS, warmup=WARMUP)),
-        advice(values),
-        wrap(RULE.format(seeds=seeds, fills=100 * FILLS)),
-    ]
-    for key, hop in HOPS.items():
-        blocks += [f"## {hop.title}", wrap(f"{hop.says[0].upper()}{hop.says[1:]}."), table(values, key)]
-    return "\n\n".join([*blocks, "## What this does not show", items(LEFT)]) + "\n"
-
-
-def asked(description: str | None, seeds: int) -> argparse.Namespace:
-    """Return what the command line of a study over seeds says."""
+def asked(description: str | None, seeds: int, *, stored: bool = False) -> argparse.Namespace:
+    """Return what the command line of a study over seeds says; `stored`: its rows can be shown again."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=None, help="runs at once; one per core if not given")
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds of each run")
+    if stored:
+        parser.add_argument(
+            "--page", action="store_true", help="write the page from the stored rows, run nothing"
+        )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Run everything and write the page."""
-    arguments = asked(__doc__, SEEDS)
-    PAGE.write_text(page(measure(arguments.seeds, arguments.jobs), arguments.seeds), encoding="utf-8")
+    """Run everything and store the rows, then write page and figure."""
+    from validation import today_page
+
+    arguments = asked(__doc__, SEEDS, stored=True)
+    if not arguments.page:
+        measure(arguments.seeds, arguments.jobs).write_parquet(DATA, compression="zstd", statistics=False)
+    today_page.write(pl.read_parquet(DATA))
 
 
 if __name__ == "__main__":
