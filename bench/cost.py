@@ -54,6 +54,7 @@ CASES = (
     Case("f", "a cell of fifty stations", "cell-50", (6.0, 20.0)),
     Case("g", "drop-tail", "twins/g-drop-tail", (1.2, 1.4)),
     Case("g", "FQ-CoDel", "twins/g-fq-codel", (1.2, 1.4)),
+    Case("g", "DualPI2", "twins/g-dual-pi2", (1.2, 1.4)),
     Case("i", "no helper", "twins/i-plain", (5.0, 20.0)),
     Case("i", "Snoop", "twins/i-snoop", (5.0, 20.0)),
 )

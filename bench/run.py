@@ -42,7 +42,7 @@ DUMBBELL = ROOT / "scenarios" / "lossy-last-hop.toml"
 RUNS = 5
 
 #: Letters of all cases: (a) to (e) lie in `SCENARIOS`, (f) and (p) are made here, the others are `TWINS`.
-CASES = "abcdefghijklmnopqr"
+CASES = "abcdefghijklmnopqrs"
 
 #: How much of a case `--quick` simulates: its outages have room, and in the large ones all flows have begun.
 QUICK_DURATION_S = 6.0
@@ -76,6 +76,7 @@ TWINS: dict[str, tuple[str, str, float | None]] = {
     "n": ("i-split-1000", "i-split", None),
     "o": ("o-cell-50", "o-cell-5", 2.0),
     "q": ("g-cake", "g-fq-codel", 2.0),
+    "s": ("g-dual-pi2", "g-drop-tail", 2.0),
 }
 
 TWINS_HEADING = """## Queues, recordings and helpers
@@ -85,7 +86,8 @@ a link that follows a recording (Mahimahi) beside a plain one, and a Snoop agent
 packets) and a split with 20 flows beside none, each with 1,000 flows beside that. FEC is two devices, and
 sends the repairs as well; a split has twice the senders and receivers. Case (o) is a saturated cell of
 802.11ac with aggregates of 32, 50 stations beside five: a packet-hop is a datagram that is offered, of which
-a part does not fit. Aim with five: 40 ns. Case (q) is (g) again, with CAKE beside FQ-CoDel.
+a part does not fit. Aim with five: 40 ns. Cases (q) and (s) are (g) again, with CAKE beside FQ-CoDel and
+DualPI2 beside drop-tail.
 
 Not the queue alone makes the ratio of (g): drop-tail lets packets of one flow follow each other, FQ-CoDel
 takes the flows in turn, so that the state of their ends leaves the first cache in between. Of all reads
