@@ -16,6 +16,8 @@ SENDERS: dict[str, Any] = {
     "ssvp": {"rate": "ssvp"},
     "tcp-real": {"preset": "tcp-real"},
 }
+#: Those that routers may not mark; queues that mark drop their packets.
+UNMARKED = ("gcc", "ssvp")
 WARMUP_S = 5
 
 
@@ -89,7 +91,7 @@ def rates(steps: tuple[tuple[float, float], ...]) -> dict[str, Any]:
 def transport(sender: str, case: Case, call: Call) -> Any:
     """Return the transport of a call."""
     keys = dict(SENDERS[sender])
-    if case.ecn:
+    if case.ecn and sender not in UNMARKED:
         keys["ecn"] = True
     if call.priority != 1:
         keys["priority"] = call.priority

@@ -38,6 +38,7 @@ mod player;
 mod properties;
 mod radio_signals;
 mod random;
+mod rate_keys;
 mod rate_laws;
 mod realtime;
 mod recorder;

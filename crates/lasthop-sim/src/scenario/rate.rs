@@ -9,6 +9,7 @@ use lasthop_core::time::Span;
 use lasthop_net::plan::{Profile, RateConfig};
 use lasthop_net::transport::rate::config::Protocol;
 use lasthop_net::transport::rate::media::fec::Shape;
+use lasthop_net::transport::rate::media::log::Format;
 
 use super::diagnostic::{ScenarioError, Source};
 use super::keys::{Key, Kind, LARGEST_PACKET, LONGEST, Table};
@@ -95,7 +96,10 @@ pub(super) fn read<'n>(
         config.queue = writes as u32;
     }
     check_size(&config, &table)?;
+    check_marks(&config, &table)?;
+    check_bounds(&config, &table)?;
     check_repair(&config, &table)?;
+    check_idle(&config, &table)?;
     Ok(config)
 }
 
@@ -124,23 +128,84 @@ fn check_size(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioErr
     Ok(())
 }
 
-/// Keys of repair that contradict each other, or would do nothing.
+/// Routers may mark only what slows down for marks, and only where reports tell of them.
+fn check_marks(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
+    if !config.ecn {
+        return Ok(());
+    }
+    let name = config.protocol.name();
+    if !config.answers_marks() {
+        let message = format!("ecn does not go with {name}, whose rate marks do not lower enough");
+        return Err(table.error("ecn", message, "leave it out, so that queues drop its packets"));
+    }
+    if table.has("feedback") && config.protocol.value("feedback") == Some(Format::TransportWide.to_number()) {
+        let message = "transport-wide feedback does not report marks, so ecn would not slow the sender down";
+        let remedy = "write feedback = \"rfc8888\", or leave ecn out";
+        return Err(table.error("feedback", message.to_owned(), remedy));
+    }
+    Ok(())
+}
+
+/// Pairs of parameters of which the first is at most the second, and one that lies between both.
+const BOUNDS: &[(&str, &str, Option<&str>)] = &[
+    ("min_rate", "max_rate", Some("start_rate")),
+    ("low_loss", "high_loss", None),
+    ("low", "high", None),
+    ("shortest_gap_s", "longest_gap_s", None),
+    ("probe_s", "longest_probe_s", None),
+];
+
+/// Parameters that contradict each other.
+fn check_bounds(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
+    let protocol = &config.protocol;
+    for &(low, high, between) in BOUNDS {
+        let (Some(least), Some(most)) = (protocol.value(low), protocol.value(high)) else { continue };
+        if least > most {
+            let at = if table.has(low) { low } else { high };
+            let default = |key| if table.has(key) { "" } else { " by default" };
+            let message = format!("{low}, {least}{}, exceeds {high}, {most}{}", default(low), default(high));
+            return Err(table.error(at, message, &format!("lower {low}, or raise {high}")));
+        }
+        // A default that lies outside is moved to the nearer bound.
+        let Some(between) = between.filter(|key| table.has(key)) else { continue };
+        let value = protocol.value(between).unwrap_or(least);
+        if !(least..=most).contains(&value) {
+            let message = format!("{between}, {value}, does not lie between {least} and {most}");
+            return Err(table.error(between, message, &format!("write a rate between {low} and {high}")));
+        }
+    }
+    Ok(())
+}
+
+/// Ways of repair that exclude each other.
 fn check_repair(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
     let value = |name: &str| config.protocol.value(name).unwrap_or(0.0);
-    let nack = value("nack") != 0.0;
-    if nack && value("resend_within_s") > 0.0 {
+    if value("resend_within_s") == 0.0 {
+        return Ok(());
+    }
+    if value("nack") != 0.0 {
         let message = "nack and resend_within_s both send again what is lost".to_owned();
         return Err(table.error("resend_within_s", message, "leave out one of them"));
     }
-    let fec = Shape::from_number(value("fec"));
-    if fec != Shape::Off && value("resend_within_s") > 0.0 {
+    if Shape::from_number(value("fec")) != Shape::Off {
         let message =
             "with fec the receiver reports what is missing: resend_within_s has no effect".to_owned();
         return Err(table.error("resend_within_s", message, "write nack = true in its place"));
     }
+    Ok(())
+}
+
+/// Keys that would do nothing beside the others as they are.
+fn check_idle(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioError> {
+    let value = |name: &str| config.protocol.value(name).unwrap_or(0.0);
+    let nack = value("nack") != 0.0;
+    let fec = Shape::from_number(value("fec"));
+    let is_tfrc = matches!(config.protocol, Protocol::Tfrc(_) | Protocol::TfrcSp(_) | Protocol::TfrcPs(_));
     let params = config.protocol.params();
-    for name in params.iter().map(|param| param.name).filter(|name| table.entry(name).is_some()) {
+    for name in params.iter().map(|param| param.name).filter(|name| table.has(name)) {
         let (without, remedy) = match name {
+            // Also how long an overtaken parity is waited for.
+            "nack_wait_s" if fec != Shape::Off => continue,
             _ if name.starts_with("nack_") && !nack => ("without nack", "write nack = true, or leave it out"),
             _ if name.starts_with("fec_") && fec == Shape::Off => {
                 ("without fec", "write fec = \"row\", or leave it out")
@@ -151,6 +216,21 @@ fn check_repair(config: &RateConfig, table: &Reader<'_>) -> Result<(), ScenarioE
             "fec_adapt" if fec == Shape::Both => {
                 ("on rows and columns together", "write fec = \"row\" or \"column\", or leave it out")
             }
+            "mark_reference" | "mark_delay_s" | "beta_ecn" if !config.ecn => {
+                ("without ecn", "write ecn = true, or leave it out")
+            }
+            "feedback_s"
+                if value("feedback_share") > 0.0 && !matches!(config.protocol, Protocol::Nada(_)) =>
+            {
+                (
+                    "while reports come by feedback_share",
+                    "write feedback_share = 0 beside it, or leave it out",
+                )
+            }
+            "round_ids" | "smooth" | "initial_rate" if is_tfrc && !config.is_ns2_tfrc() => {
+                ("outside ns-2's TFRC", "write profile = \"ns2\" with tfrc or tfrc-sp, or leave it out")
+            }
+            "slowest_s" if config.is_ns2_tfrc() => ("in ns-2's TFRC", "leave it out"),
             _ => continue,
         };
         return Err(table.error(name, format!("{name} has no effect {without}"), remedy));

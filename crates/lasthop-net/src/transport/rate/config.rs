@@ -112,7 +112,7 @@ impl RateConfig {
     }
 
     /// Whether ns-2's TFRC runs in place of the one of RFC 5348. It knows neither virtual nor sampled packets.
-    pub(super) fn is_ns2_tfrc(&self) -> bool {
+    pub fn is_ns2_tfrc(&self) -> bool {
         self.profile == Profile::Ns2 && matches!(self.protocol, Protocol::Tfrc(_) | Protocol::TfrcSp(_))
     }
 
@@ -164,6 +164,13 @@ impl RateConfig {
     pub fn largest_packet(&self) -> u32 {
         let repair = media::common(&self.protocol).map_or(0, |common| common.repair_header());
         self.payload() + self.data_header() + repair
+    }
+
+    /// Whether marks lower its rate enough that routers may mark its packets in place of dropping them. GCC ignores
+    /// them. SSVP has none in what is known of it, and an eighth less per RTT does not drain a queue of seconds, which
+    /// grows without bound where nothing is dropped.
+    pub fn answers_marks(&self) -> bool {
+        !matches!(self.protocol, Protocol::Gcc(_) | Protocol::Ssvp(_))
     }
 
     /// Whether what is lost is sent again, so that a transfer has an end.

@@ -77,7 +77,7 @@ pub struct FeedbackHeader {
     pub rate: f64,
     /// Loss event rate (TFRC).
     pub loss_rate: f64,
-    /// Packets lost or marked so far (SSVP).
+    /// Packets lost so far (SSVP).
     pub lost: u64,
     /// Highest transmission number that has arrived (WTCP, media), and for the 128 up to it which have: bit 0 is the
     /// highest (WTCP).
@@ -389,7 +389,7 @@ impl RateReceiver {
                 taken.at_once
             }
             Measure::Ssvp(gaps, beat) => {
-                let losses = gaps.arrive(header.number, marked);
+                let losses = gaps.arrive(header.number, false);
                 beat.arrive(packet.stamp, header.rtt_s, now) || losses > 0
             }
             Measure::Media(log, mending) => {

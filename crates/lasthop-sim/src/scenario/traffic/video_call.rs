@@ -72,6 +72,11 @@ pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic
         let message = format!("start_rate, {start}, does not lie between {least} and {most}");
         return Err(table.error("start_rate", message, "write a rate between min_rate and max_rate"));
     }
+    let ladder = ladder(table, keys.ladder.unwrap_or_default())?;
+    if let Some(rung) = ladder.iter().find(|rung| !(least..=most).contains(rung)) {
+        let message = format!("a rung of the ladder, {rung}, does not lie between {least} and {most}");
+        return Err(table.error("ladder", message, "write rates between min_rate and max_rate"));
+    }
     let laplace = keys.model == "rfc8593";
     if !laplace && keys.interval_scale.is_some() {
         let message =
@@ -94,7 +99,7 @@ pub(super) fn read(table: &Reader<'_>, _: &mut InputFiles<'_>) -> Result<Traffic
         deviation,
         burst: keys.burst as f64,
         transient: keys.transient,
-        ladder: ladder(table, keys.ladder.unwrap_or_default())?,
+        ladder,
         key_interval: keys.key_interval,
         patience: keys.patience,
         pauses: pauses(table, &keys.pause.unwrap_or_default())?,

@@ -4,13 +4,15 @@
 //! arrival and at departure, and compares it with an adaptive threshold. Above the threshold the rate falls to a share
 //! of the arrival rate; otherwise it grows, by a share far from the rate of the last overuse and by half a packet near
 //! it. A second controller uses the loss rate; the lower of the two rates is used.
-//! *Reacts to* the trend of one-way delay, losses above 10 %, silence of the receiver.
+//! *Reacts to* the trend of one-way delay, losses above 10 %, silence of the receiver. Marks are ignored, and ECN is
+//! refused.
 //! *Differs from the paper:* the trend is that of a line through 20 points, as in WebRTC today, not of a Kalman
 //! filter; groups join packets that arrive in a burst, and the arrival rate is estimated as there. The loss-based
 //! controller is the draft's (section 6), once per `loss_interval_s`. There are no probes and no padding, so a start
 //! from a low rate is slow.
-//! *Validation:* TV-36.3, which str0m 0.25 gives as well; the loss rules by
-//! hand; every case of RFC 8867.
+//! *Validation:* TV-36.3, which str0m 0.25 gives as well; the loss rules by hand; every case of RFC 8867; decisions
+//! beside pion's on the same arrivals, `docs/reference/validation-gcc.md`: with the same gains of the threshold 232 of
+//! 243 are the same.
 //! *Limitations:* the newer loss-based controller (maximum likelihood) and the probing of WebRTC are left out.
 //! *Kernel counterpart:* none.
 //! *References:* draft-ietf-rmcat-gcc-02; Carlucci et al., "Analysis and design of the Google congestion control for
