@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use lasthop_core::packet::Kind;
 use lasthop_core::time::{Span, Time};
 
-use super::prediction::Prediction;
+use super::prediction::{Prediction, Recent};
 use super::{Cx, Element, FAR, INBOUND, Parcel};
 
 /// What it does to ACKs.
@@ -122,7 +122,7 @@ impl Telling {
     pub(super) fn new(plan: &Zhuge, _name: &str, _seed: u64) -> Telling {
         Telling {
             plan: *plan,
-            prediction: Prediction::new(plan.delay, plan.window),
+            prediction: Prediction::new(plan.delay, Recent::Time(plan.window)),
             connections: BTreeMap::new(),
             held: BinaryHeap::new(),
             come: 0,
@@ -135,8 +135,9 @@ impl Telling {
     fn depart(&mut self, parcel: Parcel, cx: &mut Cx<'_>) {
         let packet = *cx.packets.get(parcel.packet);
         if packet.is_forward() && packet.kind == Kind::Data {
-            let time =
-                self.prediction.queueing() + self.prediction.head_waits(cx.now) + self.prediction.sending();
+            let time = self.prediction.queueing(cx.now)
+                + self.prediction.head_waits(cx.now)
+                + self.prediction.sending();
             let connection = self.connections.entry(parcel.flow).or_default();
             connection.predict(time, cx.now, self.plan.window);
         }

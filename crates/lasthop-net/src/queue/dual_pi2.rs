@@ -42,10 +42,10 @@ pub struct DualPi2 {
 
 /// Probabilities added up: true as often as the probability says, evenly spaced.
 #[derive(Clone, Copy, Debug, Default)]
-struct Recurring(f64);
+pub(crate) struct Recurring(f64);
 
 impl Recurring {
-    fn next(&mut self, probability: f64) -> bool {
+    pub(crate) fn next(&mut self, probability: f64) -> bool {
         self.0 += probability;
         let due = self.0 > 1.0;
         if due {
@@ -57,7 +57,7 @@ impl Recurring {
 
 /// The law without the queues: probabilities, and what becomes of a packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Law {
+struct Law {
     plan: DualPi2,
     low_due: Recurring,
     classic_due: Recurring,
@@ -79,7 +79,7 @@ pub(crate) struct Coupled {
 }
 
 impl Law {
-    pub(crate) fn new(plan: &DualPi2) -> Law {
+    fn new(plan: &DualPi2) -> Law {
         Law {
             plan: *plan,
             low_due: Recurring::default(),
@@ -102,7 +102,7 @@ impl Law {
 
     /// The updates that were due by `now`; `delay_at` is the delay of the longer queue at a time, in seconds, and
     /// `is_empty` says that nothing waits.
-    pub(crate) fn catch_up(&mut self, now: Time, is_empty: bool, delay_at: impl Fn(Time) -> f64) {
+    fn catch_up(&mut self, now: Time, is_empty: bool, delay_at: impl Fn(Time) -> f64) {
         while self.next_update <= now {
             self.update(delay_at(self.next_update));
             self.next_update += self.plan.update;
@@ -133,7 +133,7 @@ impl Law {
     }
 
     /// What becomes of one of L after `delay`.
-    pub(crate) fn fate_of_low(&mut self, delay: Span, waiting: u64) -> Fate {
+    fn fate_of_low(&mut self, delay: Span, waiting: u64) -> Fate {
         let coupled = self.coupled();
         if coupled >= 1.0 {
             // Overloaded: the squared probability drops here too.
@@ -148,7 +148,7 @@ impl Law {
     }
 
     /// What becomes of one of C.
-    pub(crate) fn fate_of_classic(&mut self, ecn: Ecn) -> Fate {
+    fn fate_of_classic(&mut self, ecn: Ecn) -> Fate {
         let squared = self.squared();
         if !self.classic_due.next(squared) {
             return Fate::Pass;
@@ -160,7 +160,7 @@ impl Law {
 
 /// What becomes of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+enum Fate {
     Pass,
     Mark,
     Drop,

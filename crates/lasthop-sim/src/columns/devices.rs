@@ -269,14 +269,12 @@ devices_count! {
         missed_s: f64 = About::new("s", "error of predictions").lower().sum();
     }
 
-    /// A base station that marks by predicted delay, within the measured time; several count together.
+    /// A base station that marks by its queue and the predicted rate, within the measured time; several count together.
     l4span: L4SpanSummary, "L4Span: {}" {
         /// packets that L4Span marked, ahead or on their way
         marked: u64 = About::new("packets", "packets marked").sum().shown("L4Span: marks");
         /// those of them that ACKs report before the packets have crossed the link
         told_ahead: u64 = About::new("packets", "marks reported ahead").sum();
-        /// packets that L4Span dropped
-        dropped: u64 = About::new("packets", "packets dropped").lower().sum();
         /// packets that crossed the link and whose wait L4Span had predicted
         predicted: u64 = About::new("packets", "waits predicted").sum();
         /// total time for which these waited

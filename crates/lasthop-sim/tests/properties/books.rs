@@ -273,10 +273,9 @@ pub(super) fn check(plan: &Plan, run: &Run) {
         [Cause::QueueOverflow, Cause::ChannelError, Cause::Outage, Cause::LinkGaveUp, Cause::EarlyDrop]
     {
         let dropped = network.ledger.dropped[cause as usize];
-        // WTCP has a buffer of its own, and L4Span drops before the queues of links.
+        // WTCP has a buffer of its own.
         let may_be_elsewhere = match cause {
             Cause::QueueOverflow => has(plan, |one| matches!(one, Middlebox::Wtcp(_))),
-            Cause::EarlyDrop => has(plan, |one| matches!(one, Middlebox::L4Span(_))),
             _ => false,
         };
         let elsewhere = if may_be_elsewhere { dropped.saturating_sub(lost(cause)) } else { 0 };

@@ -184,9 +184,9 @@ fn middleboxes() -> impl Strategy<Value = String> {
     let zhuge = (1u32..90, 1u32..200).prop_map(|(window, limit)| {
         format!("{{ kind = \"zhuge\", window = \"{window} ms\", limit = \"{limit} ms\" }}")
     });
-    let l4span = (1u32..90, 0u32..20, any::<bool>()).prop_map(|(window, from, ahead)| {
+    let l4span = (1u32..90, 1u32..20, any::<bool>()).prop_map(|(departures, threshold, ahead)| {
         format!(
-            "{{ kind = \"l4span\", window = \"{window} ms\", ramp_from = \"{from} ms\", ahead = {ahead} }}"
+            "{{ kind = \"l4span\", departures = {departures}, threshold = \"{threshold} ms\", ahead = {ahead} }}"
         )
     });
     let agents = prop_oneof![6 => snoop, 2 => ns2, 2 => wtcp, 1 => zhuge, 1 => l4span];

@@ -13,8 +13,8 @@ pub(super) const NAME: &str = "dual-pi2";
 pub(super) const BARE: bool = true;
 
 keys! {
-    /// The law of DualPI2, whatever its delays are those of.
-    pub(in crate::scenario) struct Law {
+    /// The law of both queues.
+    struct Law {
         /// Target delay of the classic queue.
         target: Span = SOME_TIME, default("\"15 ms\"");
         /// Time between two updates of the probability.

@@ -22,7 +22,6 @@ use super::declare::Field;
 use super::diagnostic::ScenarioError;
 use super::keys::{Tagged, Variant};
 use super::reader::{Checked, Reader};
-pub(super) use dual_pi2::Law;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
