@@ -19,7 +19,8 @@
 //!
 //! *Limitations:* the sender must be delay-based: a loss-based one does not react to it. A grown RTT persists until the
 //! gaps between ACKs exceed their delay, so that Vegas sends too little for a while, and permanently with a large
-//! `limit`. Only for TCP; there is no RTP feedback for video here.
+//! `limit`. Only for TCP: the paper also writes the predicted arrivals into the RTP feedback of calls, which is not
+//! done here, so a link that no TCP crosses is refused. To delay such reports would do nothing: they carry the times.
 //!
 //! *Cost:* 80 B for each packet that waits in the link, and 0.2 kB for each connection.
 //!

@@ -276,12 +276,14 @@ pub(super) fn grain() -> impl Strategy<Value = Grain> {
 /// The scenario with a middlebox that does nothing in place of every agent, if one of them stands where it sees no
 /// flow, only ends of flows, no ACKs, or no timestamps: such scenarios are refused.
 pub(super) fn standing(text: String) -> String {
-    const MISPLACED: [&str; 5] = [
+    const MISPLACED: [&str; 7] = [
         "at which a snoop stands",
         "a snoop at link",
         "works by timestamps",
         "at which a wtcp stands",
         "a wtcp at link",
+        "at which a zhuge stands",
+        "a zhuge at link",
     ];
     let error = Scenario::parse(&text, Format::Toml, "test", &[]).err();
     let is_misplaced =
@@ -291,6 +293,7 @@ pub(super) fn standing(text: String) -> String {
 
 pub(super) fn without_agents(text: &str) -> String {
     let text = text.replace("{ kind = \"wtcp\"", "{ kind = \"snoop\"");
+    let text = text.replace("{ kind = \"zhuge\"", "{ kind = \"snoop\"");
     let mut parts = text.split("{ kind = \"snoop\"");
     let mut replaced = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -403,14 +403,21 @@ pub(super) fn check_crossings(root: &Reader<'_>, network: &Network, flows: &[Flo
     Ok(())
 }
 
-/// Refuses agents that no flow of TCP gives anything to do.
+/// Refuses agents that no flow of TCP gives anything to do: they work by ACKs.
 fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
-    let has_agent = |direction: &Direction| {
-        direction.middleboxes.iter().any(|middlebox| matches!(middlebox, Middlebox::Snoop(_)))
-    };
+    check_agents(root, network, flows, ("snoop", |one| matches!(one, Middlebox::Snoop(_))))?;
+    check_agents(root, network, flows, ("zhuge", |one| matches!(one, Middlebox::Zhuge(_))))
+}
+
+fn check_agents(
+    root: &Reader<'_>,
+    network: &Network,
+    flows: &[FlowPlan],
+    (agent, is_one): (&str, fn(&Middlebox) -> bool),
+) -> Result<()> {
     let agents: Vec<DirectionId> = (network.links.iter().zip(0u32..))
         .flat_map(|(link, index)| [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)])
-        .filter(|(direction, _)| has_agent(direction))
+        .filter(|(direction, _)| direction.middleboxes.iter().any(is_one))
         .map(|(_, direction)| direction)
         .collect();
     let Some(&first) = agents.first() else { return Ok(()) };
@@ -440,14 +447,18 @@ fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()>
         }
     }
     let (message, remedy) = if !is_crossed {
-        let message = format!("no flow crosses link {name}, at which a snoop stands");
+        let message = format!("no flow crosses link {name}, at which a {agent} stands");
         (message, "put it at a link on the path of a flow")
     } else if only_datagrams {
         let message =
-            format!("a snoop at link {name} has no ACKs to read: only UDP or rate-based flows cross it");
-        (message, "use arq, which repairs every packet, or choose a TCP transport")
+            format!("a {agent} at link {name} has no ACKs to read: only UDP or rate-based flows cross it");
+        let remedy = match agent {
+            "snoop" => "use arq, which repairs every packet, or choose a TCP transport",
+            _ => "leave it out, or choose a TCP transport; reports of calls are not delayed",
+        };
+        (message, remedy)
     } else {
-        let message = format!("a snoop at link {name} is at an end of every flow that crosses it");
+        let message = format!("a {agent} at link {name} is at an end of every flow that crosses it");
         (message, "put it in front of the lossy link, at the base station")
     };
     Err(root.error(key, message, remedy))
