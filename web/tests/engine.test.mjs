@@ -22,6 +22,14 @@ function timeless({ wall_s: _, set_up_s: __, ...rest }) {
 
 before(() => init({ module_or_path: readFileSync(path.join(ROOT, "web/engine/lasthop_web_bg.wasm")) }));
 
+test("the page has its first scenario as the engine reads it", () => {
+  const { first } = JSON.parse(readFileSync(path.join(ROOT, "web/engine/about.json"), "utf8"));
+  const text = readFileSync(path.join(scenarios, `${first.id}.toml`), "utf8");
+  const scenario = new Scenario(text, false, `${first.id}.toml`, "[]", "{}");
+  assert.deepEqual(first.checked, { description: JSON.parse(scenario.describe()), json: scenario.toJson() });
+  assert.deepEqual(first.interruptions, { outages: JSON.parse(scenario.outages(1n)), handoffs: JSON.parse(scenario.handoffs(1n)) });
+});
+
 test("every figure of every ready scenario is that of the command", () => {
   for (const name of ready()) {
     // A thousand flows need no minute for that.

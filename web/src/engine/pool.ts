@@ -69,6 +69,7 @@ export class Pool {
   /** A page that comes from a file has no origin, and without one there are no modules. */
   private type: WorkerType;
   private module: Promise<WebAssembly.Module>;
+  private words: Promise<void>;
   private compiled: WebAssembly.Module | null = null;
   readonly size: number;
 
@@ -80,7 +81,7 @@ export class Pool {
     this.size = Math.max(1, Math.min(MOST_HANDS, navigator.hardwareConcurrency || 2));
     // The first hand starts while the engine comes.
     this.hire();
-    this.module.then(
+    this.words = this.module.then(
       async (module) => {
         // There is work for two at once: the second hand does not start when it is needed.
         if (this.size > 1) this.hire();
@@ -92,6 +93,8 @@ export class Pool {
       },
       (error: Error) => {
         for (const waiting of this.line.splice(0)) waiting.reject(error);
+        // It is told where it is waited for.
+        return new Promise(() => {});
       },
     );
   }
@@ -99,6 +102,11 @@ export class Pool {
   /** Fails if there is no engine to be had. */
   async loaded(): Promise<void> {
     await this.module;
+  }
+
+  /** Until figures can be told in the engine's words; for ever, if there is no engine. */
+  async speaks(): Promise<void> {
+    await this.words;
   }
 
   check(job: Omit<Extract<Job, { op: "check" }>, "op">): Promise<Checked> {

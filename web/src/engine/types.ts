@@ -244,6 +244,8 @@ export interface About {
   helpers: { name: string; summary: string; stands: string }[];
   /** Quantiles 0.975 of Student's t for 1, 2, ... degrees of freedom. */
   student: number[];
+  /** The scenario that is shown first, as the engine reads it, and what interrupts the run of its seed 1. */
+  first: { id: string; checked: Checked; interruptions: Interruptions };
 }
 
 export type Answer =

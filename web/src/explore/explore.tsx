@@ -251,7 +251,7 @@ function chosenAxes(asked: string | null, of: Explored, own: DrawnCurve[]): Choi
 }
 
 function TableView({ of, table, given, figure, isAlone = false }: { of: Explored; table: TableGiven; given: ExploreGiven; figure: PaperFigure | null; isAlone?: boolean }) {
-  const { statistics } = useStore();
+  const { statistics } = useStore("statistics");
   const [asked, ask] = useChosen("axes");
   const own = useMemo(() => drawnOf(figure, of, given), [figure, of, given]);
   const choice = useMemo(() => chosenAxes(asked, of, own) ?? beginning(of, table, given, figure, statistics), [asked, of, table, figure]);
@@ -370,7 +370,7 @@ function figuresOf(paper: PaperGiven, of: Explored): PaperFigure[] {
 
 function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; given: ExploreGiven; table: TableGiven }) {
   const drawn = figuresOf(paper, of);
-  const { chosen } = useStore();
+  const { chosen } = useStore("chosen");
   const at = Math.max(0, drawn.findIndex((one) => one.id === chosen["figure"]));
   const verdict = chosen["verdict"] ?? null;
   const setVerdict = (next: string | null) => choose("verdict", next);
@@ -424,7 +424,7 @@ function Paper({ paper, of, given, table }: { paper: PaperGiven; of: Explored; g
 
 /** The table that is chosen, and what was read of it. */
 function useTable() {
-  const { explore } = useStore();
+  const { explore } = useStore("explore");
   const [study] = useChosen("study");
   const which = Math.min(Math.max(0, (Number(study ?? 1) || 1) - 1), Math.max(0, (explore?.tables.length ?? 1) - 1));
   const [of, setOf] = useState<Explored | null>(null);
@@ -455,7 +455,7 @@ function useTable() {
 /** The figure alone, for a frame in another page. */
 export function ExploredFigure() {
   const { explore, table, of, failure } = useTable();
-  const { chosen, note } = useStore();
+  const { chosen, note } = useStore("chosen", "note");
   if (failure) return <pre class="message bad" role="alert">{failure}</pre>;
   if (note && !explore) return <p class="message note" role="status">{note}</p>;
   if (!explore || !table || !of) return null;
@@ -464,7 +464,7 @@ export function ExploredFigure() {
 }
 
 export function Explore() {
-  const { broken, note } = useStore();
+  const { broken, note } = useStore("broken", "note");
   const { explore, which, table, of, failure } = useTable();
   const setWhich = (next: number) => update({ chosen: Object.fromEntries(Object.entries({ ...get().chosen, study: String(next + 1) }).filter(([name]) => !["axes", "figure", "verdict"].includes(name))) });
 

@@ -232,7 +232,12 @@ export function panels(runs: Map<string, Drawn>, checked: Checked, style: Map<st
   const direction = Math.max(0, names.indexOf(bottleneck));
   const room = links[direction >> 1]?.[direction % 2 === 0 ? "forward" : "reverse"].queue_limit_packets ?? null;
 
-  const times = (step: number) => Array.from({ length: Math.floor(rows / step) }, (_, place) => (begin + (place + 0.5) * step) * interval);
+  const known = new Map<number, number[]>();
+  const times = (step: number): number[] => {
+    const made = known.get(step) ?? Array.from({ length: Math.floor(rows / step) }, (_, place) => (begin + (place + 0.5) * step) * interval);
+    known.set(step, made);
+    return made;
+  };
   const lines = (step: number, get: (run: Drawn) => Float64Array | null): Line[] =>
     [...runs].flatMap(([name, run]) => {
       const values = get(run);

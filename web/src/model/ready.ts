@@ -1,5 +1,6 @@
 // The ready scenarios, as they lie in scenarios/: the page shows each with the first sentence of its own comment.
 
+import ABOUT from "../../engine/about.json";
 import type { Source } from "../engine/types";
 
 const FILES = import.meta.glob("../../../scenarios/*", { query: "?raw", import: "default", eager: true }) as Record<string, string | (() => string)>;
@@ -43,4 +44,5 @@ export const READY: Ready[] = names
     return { id: name.slice(0, -5), about: aboutOf(text), get source() { return (source ??= { name, text, files: filesOf(text) }); } };
   });
 
-export const FIRST = "lossy-last-hop";
+/** Chosen in web/tools/about.mjs, which has it read by the engine when the page is built. */
+export const FIRST: string = ABOUT.first.id;

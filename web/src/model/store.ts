@@ -1,7 +1,7 @@
 // What the page shows and how it changes: the scenario, the senders, the seeds, and the runs made of them. Components
 // read the state with `useStore` and call the functions below; nothing else starts a run.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Pace } from "../engine/pace";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
 import ABOUT from "../../engine/about.json";
@@ -9,6 +9,8 @@ import type { About, Checked, Failure, Interruptions, Overrides, RunResult, Seri
 import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
 import { clock } from "./clock";
+import { marksOf } from "./marks";
+import { seenSpan, usualSpan } from "./span";
 import { FIRST, READY } from "./ready";
 import { Statistics } from "./stats";
 
@@ -121,14 +123,19 @@ export function listen(heard: () => void): void {
   listeners.add(heard);
 }
 
-export function useStore(): State {
+/** The state, for a component that is drawn anew when any of these parts of it changes; without names, whatever changes. */
+export function useStore(...names: (keyof State)[]): State {
   const [, redraw] = useState(0);
-  const drawn = state;
+  const drawn = useRef(state);
+  drawn.current = state;
   useEffect(() => {
-    const listener = () => redraw((count) => count + 1);
+    const listener = () => {
+      const isSame = names.length > 0 ? names.every((name) => drawn.current[name] === state[name]) : drawn.current === state;
+      if (!isSame) redraw((count) => count + 1);
+    };
     listeners.add(listener);
     // What changed before this listened would not be drawn.
-    if (state !== drawn) listener();
+    listener();
     return () => void listeners.delete(listener);
   }, []);
   return state;
@@ -143,7 +150,7 @@ export function choose(name: string, value: string | null): void {
 
 /** What is chosen under a name, and how to choose it. */
 export function useChosen(name: string): [string | null, (value: string | null) => void] {
-  return [useStore().chosen[name] ?? null, (value) => choose(name, value)];
+  return [useStore("chosen").chosen[name] ?? null, (value) => choose(name, value)];
 }
 
 export const NO_HELPER = "none";
@@ -207,8 +214,11 @@ const PATIENCE = 4000;
 const EARLY = 700;
 const SLOW = 1.5;
 /** The pace of drawings of results while runs go on. */
-const SHOW = 250;
+const SHOW = 100;
 const REST = 5;
+
+/** Share of the part that is seen that a run must have reached to be shown. */
+const LEAST_SEEN = 0.05;
 
 let checks = 0;
 let runs = 0;
@@ -220,25 +230,32 @@ function failureOf(error: unknown): Failure {
   return { kind: "call", message, text: message };
 }
 
-async function check(): Promise<boolean> {
+/** What the engine said of the first scenario when the page was built: its run need not wait for that. */
+const isFirst = (source: Source): boolean => source.text === first?.source.text && source.name === first.source.name && !source.json;
+
+async function read(source: Source): Promise<Checked> {
+  if (!isFirst(source)) return pool.check({ source, overrides: [] });
+  await pool.speaks();
+  return about.first.checked;
+}
+
+/** Checks the scenario and, if it holds, runs it. The run begins before what was read is drawn. */
+async function checkAndRun(): Promise<void> {
   const number = ++checks;
   try {
-    const checked = await pool.check({ source: state.source, overrides: [] });
-    if (number !== checks) return false;
+    const checked = await read(state.source);
+    if (number !== checks) return;
     update({ checked, failure: null });
-    return true;
+    void run();
   } catch (error) {
     if (number === checks && !(error instanceof Cancelled)) update({ failure: failureOf(error) });
-    return false;
   }
 }
 
 /** Checks the scenario and, if it holds, runs it; the last of several calls in short order counts. */
 export function refresh(delay = 200): void {
   window.clearTimeout(timer);
-  timer = window.setTimeout(async () => {
-    if (await check()) void run();
-  }, delay);
+  timer = window.setTimeout(() => void checkAndRun(), delay);
 }
 
 /** Runs what has been checked; the last of several calls in short order counts. */
@@ -270,9 +287,10 @@ export async function run(isPatient = false): Promise<void> {
   const results = new Map(variants.map(({ key }): [string, (RunResult | null)[]] => [key, Array.from({ length: seeds }, (_, index) => known?.get(key)?.[index] ?? null)]));
   const partial: State["partial"] = new Map();
   const of = { checked, source, variants, seed, seeds };
-  update({ running: true, done: 0, runFailure: null, cancelled: false, held: null, partial });
   const [leading] = variants;
-  if (leading) {
+  const isKnown = isFirst(source) && seed === 1 && leading?.key === AS_WRITTEN;
+  update({ running: true, done: 0, runFailure: null, cancelled: false, held: null, partial, ...(isKnown && { interruptions: about.first.interruptions }) });
+  if (leading && !isKnown) {
     pool.interruptions({ source, overrides: overridesFor(checked, leading), seed }).then(
       (interruptions) => number === runs && update({ interruptions }),
       // What cannot be run is said by the run itself.
@@ -297,9 +315,20 @@ export async function run(isPatient = false): Promise<void> {
     if (number !== runs || (!isLast && !pace.isDue(now))) return;
     pace.took(now, now);
     // What it took is known once it is drawn.
-    requestAnimationFrame(() => window.setTimeout(() => pace.took(now, performance.now())));
+    requestAnimationFrame(() => window.setTimeout(() => {
+      pace.took(now, performance.now());
+      go();
+    }));
     update({ results: new Map([...results].map(([key, list]) => [key, [...list]])), resultsOf: of, partial: new Map(partial) });
   };
+  /** From when on a run has something in the part that is seen. */
+  const begin = () => {
+    const [from, to] = seenSpan(state.chosen["span"] ?? null, usualSpan(marksOf(checked.description, state.interruptions, -1), duration_s), duration_s) ?? [0, duration_s];
+    return from + (to - from) * LEAST_SEEN;
+  };
+  // On two cores the page draws its first picture with one of them: the first run has the other to itself until then.
+  let go: () => void = () => {};
+  const ahead = new Promise<void>((resolve) => (go = resolve));
   const hasFirsts = () => variants.every((one) => results.get(one.key)?.[0]);
   const one = async (variant: Variant, index: number): Promise<void> => {
     const { key } = variant;
@@ -312,7 +341,8 @@ export async function run(isPatient = false): Promise<void> {
       if (index === 0 && !isHeld && passed > EARLY && passed * duration_s > SLOW * PATIENCE * seconds) hold();
       if (series) {
         partial.set(key, { series, seconds });
-        show(false);
+        // What has not reached the part that is seen has no curve yet, and to draw its words would only put off the first.
+        if (seconds >= begin() || passed > EARLY) show(false);
       } else tell();
     });
     const list = results.get(key);
@@ -329,11 +359,20 @@ export async function run(isPatient = false): Promise<void> {
     isHeld = true;
     pool.cancel("rest");
   };
+  const later = async (variant: Variant, index: number): Promise<void> => {
+    await ahead;
+    if (number !== runs || (isHeld && index > 0)) throw new Cancelled();
+    await one(variant, index);
+  };
+  const isAlone = pool.size <= 2 && leading !== undefined && !results.get(leading.key)?.[0];
+  if (isAlone) window.setTimeout(go, EARLY);
+  else go();
   const jobs: Promise<void>[] = [];
   for (let index = 0; index < seeds; index += 1) {
     for (const variant of variants) {
       if (results.get(variant.key)?.[index]) progress.set(`${variant.key} ${index}`, 1);
-      else jobs.push(one(variant, index));
+      else if (isAlone && index === 0 && variant === leading) jobs.push(one(variant, index).finally(go));
+      else jobs.push(later(variant, index));
     }
   }
   const patience = window.setTimeout(hold, PATIENCE);
@@ -405,7 +444,8 @@ export function setKey(path: string, value: string | null): Promise<Failure | nu
       checks += 1;
       update({ source, changed, edited: state.edited || value === null, checked, failure: null });
       // The first figure comes at once; a slider that moves on waits until it rests.
-      runSoon(state.running ? 120 : 0);
+      if (state.running) runSoon(120);
+      else void run();
       return null;
     } catch (error) {
       return error instanceof Cancelled ? null : failureOf(error);

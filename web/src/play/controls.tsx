@@ -159,7 +159,7 @@ function Row({ control }: { control: Control }) {
 }
 
 export function Controls() {
-  const { keys, checked, source, failure } = useStore();
+  const { keys, checked, source, failure } = useStore("keys", "checked", "source", "failure");
   const groups = useRef<Map<string, boolean>>(new Map());
   const [wrong, setWrong] = useState<string | null>(null);
   if (!checked && !failure) return null;

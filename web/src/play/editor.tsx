@@ -44,7 +44,7 @@ function Line({ text, mark }: { text: string; mark: Mark | null }) {
 }
 
 export function Editor() {
-  const { source, failure } = useStore();
+  const { source, failure } = useStore("source", "failure");
   const area = useRef<HTMLTextAreaElement>(null);
   const back = useRef<HTMLPreElement>(null);
   const mark = source.json ? null : markOf(failure);

@@ -166,7 +166,7 @@ function Percentiles({ samples, column }: Pick<DrawnProps, "samples" | "column">
 }
 
 export function Flows({ comparison, style }: { comparison: Comparison; style: Map<string, number> }) {
-  const { about } = useStore();
+  const { about } = useStore("about");
   const [asked, ask] = useChosen("measure");
   const [form, setForm] = useChosen("spread");
   const [tables] = useChosen("tables");

@@ -13,7 +13,7 @@ import { Events } from "../ui/events";
 const SOON = 4_000;
 
 export function Happened({ flow, span, theme }: { flow: number; span: Span; theme: string }) {
-  const { resultsOf, results, running, checked, about, interruptions } = useStore();
+  const { resultsOf, results, running, checked, about, interruptions } = useStore("resultsOf", "results", "running", "checked", "about", "interruptions");
   const [found, setFound] = useState<Window | null>(null);
   const [asked, ask] = useState("");
   const [variant] = resultsOf?.variants ?? [];

@@ -24,7 +24,7 @@ function textWidth(text: string, isShown: boolean): number {
 
 /** How many runs, and of which seeds. */
 function Seeds() {
-  const state = useStore();
+  const state = useStore("seed", "seeds", "running", "failure");
   const [wrong, setWrong] = useState<string | null>(null);
   const [seeds, typeSeeds] = useTyped(String(state.seeds));
   const [seed, typeSeed] = useTyped(String(state.seed));
@@ -86,7 +86,7 @@ function Tabs({ tab, choose }: { tab: Tab; choose: (tab: Tab) => void }) {
 }
 
 export function Play({ theme }: { theme: string }) {
-  const state = useStore();
+  const state = useStore("ready", "source", "given", "checked", "senders", "note", "cancelled", "runFailure");
   const [asked, setAsked] = useChosen("tab");
   const [isOpen, setOpen] = useState(false);
   const tab: Tab = asked === "text" ? "text" : "controls";

@@ -40,7 +40,8 @@ export function comparisonOf(state: State): Comparison | null {
   return new Comparison(runs, first, about.declarations.columns, statistics);
 }
 
-function Bar({ state }: { state: State }) {
+function Bar() {
+  const state = useStore("results", "running", "done", "took");
   const packets = [...state.results.values()].flat().reduce((total, run) => total + (run?.summary.packet_hops ?? 0), 0);
   const runs = [...state.results.values()].flat().filter(Boolean).length;
   if (state.running) {
@@ -257,7 +258,8 @@ export const OTHER_PANELS = ["path", "verdicts", "figures"];
 
 /** `only` is the name of a panel that is shown alone. */
 export function Results({ theme, only = null }: { theme: string; only?: string | null }) {
-  const state = useStore();
+  // Not the progress: it changes many times a second.
+  const state = useStore("resultsOf", "results", "partial", "keys", "interruptions", "checked", "failure", "running", "held", "given", "about", "statistics", "chosen");
   const { resultsOf, results, partial, keys, interruptions } = state;
   const names = namesOf(state);
   const style = useMemo(() => styles([...names.values()], keys.transports), [[...names.values()].join(), keys]);
@@ -300,7 +302,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
     <div class="results" aria-busy={state.running}>
       <div class="head">
         <h2 class="name">{resultsOf?.checked.description.name ?? (state.failure ? "" : "Loading the simulator …")}</h2>
-        <Bar state={state} />
+        <Bar />
       </div>
       {state.failure !== null && resultsOf && <p class="message note">These results are of the scenario before the mistake.</p>}
       <Saved state={state} />

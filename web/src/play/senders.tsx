@@ -4,7 +4,7 @@ import { AS_WRITTEN, MOST_SENDERS, NO_HELPER, setHelpers, setSenders, shownSende
 import { styles } from "../model/style";
 
 export function Senders() {
-  const state = useStore();
+  const state = useStore("keys", "senders", "helpers", "checked");
   const known = state.keys.transports;
   const names = state.senders.map((sender) => shownSender(sender, state.checked));
   const style = styles(names, known);
@@ -42,7 +42,7 @@ export function Senders() {
 
 /** Helpers in the network, side by side like senders. */
 export function Helpers() {
-  const { about, checked, helpers, senders } = useStore();
+  const { about, checked, helpers, senders } = useStore("about", "checked", "helpers", "senders");
   if (!checked) return null;
   const own = (JSON.parse(checked.json) as { helpers?: (string | { kind: string })[] }).helpers ?? [];
   const written = [...new Set(own.map((entry) => (typeof entry === "string" ? entry : entry.kind)))].join("+") || NO_HELPER;

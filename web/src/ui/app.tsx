@@ -44,7 +44,7 @@ function useDrop(): void {
 
 export function App() {
   useDrop();
-  const state = useStore();
+  const state = useStore("view", "broken", "about");
   const { view } = state;
   const setView = (next: View) => update({ view: next });
   const [theme, turn] = useTheme();

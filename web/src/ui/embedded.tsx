@@ -9,7 +9,7 @@ import { Results } from "../play/results";
 import { Replay } from "../replay/replay";
 
 export function Embedded({ panel, theme }: { panel: string; theme: string }) {
-  const { failure, broken, note, view } = useStore();
+  const { failure, broken, note, view } = useStore("failure", "broken", "note", "view");
   const wrong = broken ?? failure?.text;
   const shown = {
     capture: <CaptureFile theme={theme} only={panel} />, explore: <ExploredFigure />,

@@ -60,7 +60,7 @@ function useLight(about: string | undefined, key: string): void {
 
 /** The card of the step that the address names. */
 export function StoryCard() {
-  const { chosen, view } = useStore();
+  const { chosen, view } = useStore("chosen", "view");
   const story = stories.find((one) => one.id === chosen["story"]);
   const at = Math.min(Math.max(1, Number(chosen["step"] ?? 1) || 1), story?.steps.length ?? 1) - 1;
   const step = story?.steps[at];
