@@ -231,6 +231,36 @@ test("what is dropped opens where it belongs, and what belongs nowhere is told",
   await close();
 });
 
+test("results that the command wrote open as `lasthop view` opens them", async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-"));
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=single-flow&seeds=1`);
+  await done(page);
+  const written = [
+    ["run", ["run", "scenarios/walking-host.toml", "--seeds", "2-3"], ["seed 2", 2]],
+    ["compared", ["compare", "scenarios/single-flow.toml", "--transport", "reno,cubic", "--seeds", "1-2"], ["cubic", 4]],
+    ["helped", ["compare", "scenarios/snoop.toml", "--helpers", "none,snoop", "--seeds", "1-2"], ["reno+snoop", 4]],
+    ["both", ["compare", "scenarios/snoop.toml", "--transport", "reno,cubic", "--helpers", "none,snoop", "--seeds", "1"], ["cubic+snoop", 4]],
+    ["recorded", ["run", "scenarios/train-ride.toml", "--seeds", "1"], ["seed 1", 1]],
+  ];
+  for (const [name, words, [named, runs]] of written) {
+    const file = path.join(folder, `${name}.json`);
+    lasthop(...words, "--json", file);
+    await page.setInputFiles(".scenario input[type=file]", file);
+    await page.waitForFunction((title) => document.querySelector(".scenario .about")?.textContent.endsWith(title), `saved in ${name}.json`);
+    await done(page);
+    assert.equal(await page.locator(".took", { hasText: "The same runs as saved" }).textContent(), `The same runs as saved: ${runs} of ${runs} fingerprints agree.`, name);
+    assert.match(await page.textContent(".results"), new RegExp(named.replace("+", "\\+")), name);
+  }
+  // What is no results is a scenario with a mistake, and told.
+  const odd = path.join(folder, "odd.json");
+  writeFileSync(odd, JSON.stringify({ scenario: {}, runs: [] }));
+  await page.setInputFiles(".scenario input[type=file]", odd);
+  await page.waitForFunction(() => /scenario error/.test(document.querySelector(".message.bad")?.textContent ?? ""));
+  rmSync(folder, { recursive: true });
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("replay shows packets, jumps and steps", async () => {
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);

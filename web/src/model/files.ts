@@ -2,12 +2,16 @@
 // name.
 
 import { ofParquet } from "../explore/alone";
+import { savedOf } from "./saved";
 import { choose, get, open, update, type Capture } from "./store";
 
 /** What the engine reads at most, and a little more, so that the engine itself can say so. */
 const MOST_FILE = 16 << 20;
+/** Results have a record for each run, and in it for each flow and link. */
+const MOST_RESULTS = 256 << 20;
 /** How the names of captures end. */
 export const CAPTURES = [".pcap", ".pcapng", ".cap", ".qlog", ".sqlog"];
+const IS_JSON = /\.json$/i;
 /** Files in which a stack logged its connection. */
 export const IS_QLOG = /\.s?qlog$/i;
 /** How captures begin: pcapng; pcap with either order of bytes and either unit of time. */
@@ -48,7 +52,7 @@ export async function openTable(file: File): Promise<void> {
   }
 }
 
-/** Opens what was chosen or dropped: the first capture or table, or else a scenario with its files. */
+/** Opens what was chosen or dropped: the first capture or table, or else a scenario with its files, or results. */
 export async function openFiles(files: FileList | null): Promise<void> {
   const list = [...(files ?? [])];
   for (const file of list) {
@@ -61,19 +65,22 @@ export async function openFiles(files: FileList | null): Promise<void> {
   const table = list.find(({ name }) => /\.parquet$/i.test(name));
   if (table) return openTable(table);
   const texts = new Map<string, string>();
-  for (const file of list) texts.set(file.name, await file.slice(0, MOST_FILE).text());
+  for (const file of list) texts.set(file.name, await file.slice(0, IS_JSON.test(file.name) ? MOST_RESULTS : MOST_FILE).text());
   const state = get();
   const scenario = [...texts.keys()].find((name) => /\.(toml|json)$/i.test(name));
   const inputs = Object.fromEntries([...texts].filter(([name]) => name !== scenario));
   const more = { view: "play" as const };
-  if (scenario) {
-    open({ name: scenario, text: texts.get(scenario) ?? "", json: /\.json$/i.test(scenario), files: { ...state.source.files, ...inputs } }, null, more);
+  const saved = scenario !== undefined && IS_JSON.test(scenario) ? savedOf(scenario, texts.get(scenario) ?? "") : null;
+  if (saved) {
+    open({ ...saved.source, files: { ...saved.source.files, ...inputs } }, null, { ...more, ...saved.more });
+  } else if (scenario) {
+    open({ name: scenario, text: texts.get(scenario) ?? "", json: IS_JSON.test(scenario), files: { ...state.source.files, ...inputs } }, null, more);
   } else {
     open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { ...more, senders: state.senders, helpers: state.helpers });
   }
   choose("tab", null);
   const strange = Object.keys(inputs).filter((name) => !get().source.text.includes(name));
   if (strange.length > 0) {
-    update({ note: `${strange.join(", ")}: the scenario does not name ${strange.length > 1 ? "them" : "it"}. Opened are scenarios (.toml, .json) with the files that they name, captures (.pcap, .pcapng), logs of stacks (.qlog, .sqlog) and tables of studies (.parquet).` });
+    update({ note: `${strange.join(", ")}: the scenario does not name ${strange.length > 1 ? "them" : "it"}. Opened are scenarios (.toml, .json) with the files that they name, results (.json), captures (.pcap, .pcapng), logs of stacks (.qlog, .sqlog) and tables of studies (.parquet).` });
   }
 }

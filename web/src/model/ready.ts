@@ -31,7 +31,7 @@ const textOf = (name: string): string => {
 const inputs = names.filter((name) => !/\.(toml|md)$/.test(name));
 
 /** The files among `inputs` that a scenario names. */
-function filesOf(text: string): Record<string, string> {
+export function filesOf(text: string): Record<string, string> {
   return Object.fromEntries(inputs.filter((name) => text.includes(`"${name}"`)).map((name) => [name, textOf(name)]));
 }
 

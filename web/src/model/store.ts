@@ -13,6 +13,7 @@ import { marksOf } from "./marks";
 import { seenSpan, usualSpan } from "./span";
 import { FIRST, READY } from "./ready";
 import { Statistics } from "./stats";
+import { toml } from "./toml";
 
 export const AS_WRITTEN = "as written";
 export const MOST_SENDERS = 6;
@@ -166,12 +167,6 @@ export interface Variant {
 export function variantsOf({ senders, helpers }: Pick<State, "senders" | "helpers">): Variant[] {
   if (helpers.length === 0) return senders.map((sender) => ({ key: sender, sender, helper: null }));
   return senders.flatMap((sender) => helpers.map((helper) => ({ key: helper === NO_HELPER ? sender : `${sender}+${helper}`, sender, helper })));
-}
-
-function toml(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(toml).join(", ")}]`;
-  if (value && typeof value === "object") return `{ ${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)} = ${toml(inner)}`).join(", ")} }`;
-  return JSON.stringify(value);
 }
 
 /** The overrides of a variant: its sender for every flow that is not UDP, and its helpers, as `lasthop compare` does. */
