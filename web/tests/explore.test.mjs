@@ -189,6 +189,10 @@ test("damaged and hostile tables give messages, and no script runs", async () =>
   };
   await put("good.parquet", good);
   await page.waitForSelector(".explored .point");
+  // What its file says of its columns: the axis has the label of the study, not the name of its column.
+  assert.equal(await page.locator('.choices label:has-text("Along") option:checked').textContent(), "packet error rate");
+  assert.match(await page.locator(".explored svg").textContent(), /packet error rate/);
+  assert.match(await page.locator('.choices label:has-text("Measure") option:checked').textContent(), /^goodput \([kM]?bit\/s\)$/);
   const damaged = {
     "cut.parquet": good.subarray(0, good.length >> 1),
     "text.parquet": Buffer.from("<script>alert(1)</script>"),

@@ -2,6 +2,7 @@
 
 import { decompress } from "fzstd";
 import { parquetMetadataAsync, parquetRead } from "hyparquet";
+import { saidOf } from "./arrow";
 import type { ReadColumn, ReadTable } from "./types";
 
 /** Tables beyond this are for other tools. */
@@ -64,7 +65,8 @@ export async function readTable(bytes: ArrayBuffer): Promise<ReadTable> {
         for (let place = 0; one && place < columnData.length; place += 1) one.put(rowStart + place, columnData[place]);
       },
     });
-    return { rows, columns: Object.fromEntries([...building].map(([name, one]) => [name, one.column])) };
+    const schema = metadata.key_value_metadata?.find(({ key }) => key === "ARROW:schema")?.value;
+    return { rows, columns: Object.fromEntries([...building].map(([name, one]) => [name, one.column])), said: saidOf(schema) };
   } catch (error) {
     if (error instanceof TableError) throw error;
     throw new TableError(`the Parquet table cannot be read: ${error instanceof Error ? error.message : String(error)}`);

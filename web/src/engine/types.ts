@@ -147,6 +147,8 @@ export type ReadColumn = Float64Array | { codes: Int32Array; texts: string[] };
 export interface ReadTable {
   rows: number;
   columns: Record<string, ReadColumn>;
+  /** Label, unit and so on of each column, as far as the file says them. */
+  said: Record<string, Record<string, string>>;
 }
 
 /** A connection of a capture, as `lasthop from-capture --json` has it: pairs are of the way of its first packet, and back. */

@@ -69,27 +69,27 @@ export function compareValues(a: Value, b: Value): number {
 
 export const shownValue = (value: Value): string => (typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 
-function axisOf(name: string, rows: Row[]): Axis {
+function axisOf(name: string, rows: Row[], said: Record<string, string> = {}): Axis {
   const values = [...new Set(rows.map((row) => row.at[name]).filter((value): value is Value => value !== undefined))].sort(compareValues);
-  return { name, label: name, unit: "", values, labels: values.map(shownValue) };
+  return { name, label: said["label"] ?? name, unit: said["unit"] ?? "", values, labels: values.map(shownValue) };
 }
 
 const { columns: COLUMNS } = (ABOUT as unknown as About).declarations;
 
-/** A measure of which the study says nothing here: what the engine says of a column of its name. */
-function usual(name: string): Metric {
+/** A measure of a table alone: what the file says of it, or else the engine of a column of its name. */
+function usual(name: string, said: Record<string, string> = {}): Metric {
   const column = ["totals", "flows", "links"].map((table) => COLUMNS.find((one) => one.name === name && one.table === table)).find(Boolean);
-  return { name, label: column?.label ?? name, unit: column?.unit ?? "", scale: 1, most: null, help: column?.help ?? "" };
+  return { name, label: said["label"] ?? column?.label ?? name, unit: said["unit"] ?? column?.unit ?? "", scale: 1, most: null, help: said["help"] ?? column?.help ?? "" };
 }
 
-/** The tidy table of a study. What is known of its axes and metrics may be given; of a bare file the engine knows columns by their names. */
+/** The tidy table of a study. What is known of its axes and metrics may be given; a bare file has them in its schema, or the engine knows columns by their names. */
 export function tidy(read: ReadTable, known: { axes: Axis[]; metrics: Metric[] } | null): Explored {
   const names = Object.keys(read.columns);
   const seedAt = names.indexOf("seed");
   if (seedAt < 0) throw new Error("it has no column “seed”: results.parquet of a study has one");
   const end = names.findIndex((name, place) => place > seedAt && OF_RUNS.includes(name));
   const axisNames = known?.axes.map((axis) => axis.name) ?? names.slice(0, seedAt);
-  const metrics = known?.metrics ?? names.slice(seedAt + 1, end < 0 ? undefined : end).map(usual);
+  const metrics = known?.metrics ?? names.slice(seedAt + 1, end < 0 ? undefined : end).map((name) => usual(name, read.said[name]));
   const rows: Row[] = [];
   for (let row = 0; row < read.rows; row += 1) {
     const state = cell(read.columns["state"], row);
@@ -106,7 +106,7 @@ export function tidy(read: ReadTable, known: { axes: Axis[]; metrics: Metric[] }
     const print = cell(read.columns["fingerprint"], row);
     rows.push({ at, seed: Number(cell(read.columns["seed"], row)), values, fingerprint: print === null ? null : String(print) });
   }
-  const axes = known?.axes ?? axisNames.map((name) => axisOf(name, rows));
+  const axes = known?.axes ?? axisNames.map((name) => axisOf(name, rows, read.said[name]));
   const crowded = axes.find((axis) => axis.values.length > MOST_VALUES);
   if (crowded) throw new Error(`its column “${crowded.name}” has ${crowded.values.length} values: an axis has at most ${MOST_VALUES}`);
   return { axes, metrics, rows };
