@@ -182,6 +182,49 @@ test("the packets of Replay stand alone in a frame, and its diagram is saved as 
   await close();
 });
 
+test("the path is saved as it is drawn, with light and with packets, and as data", async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "lasthop-share-"));
+  const texted = (page, svg) => page.evaluate((text) => {
+    const made = new DOMParser().parseFromString(text, "image/svg+xml");
+    return made.querySelector("parsererror") ? null : { texts: [...new Set([...made.querySelectorAll("text")].map((one) => one.textContent))].sort(), circles: text.match(/a[\d.]+ [\d.]+ 0 1 1/g)?.length ?? 0, dashes: made.querySelectorAll("[stroke-dashoffset]").length };
+  }, svg);
+  for (const [look, kind] of [["scenario=wlan&at=10", "light"], ["scenario=bufferbloat&at=5&speed=0.01", "packets"], ["scenario=bufferbloat&at=5&view=replay", "scene"]]) {
+    const { page, wrong, close } = await open(browser, `${server.address}#${look}&seeds=1`, {}, noteTexts);
+    if (kind !== "scene") await done(page);
+    const canvas = kind === "scene" ? "canvas.scene" : ".path canvas";
+    if (kind !== "light") await page.waitForFunction((one) => Number(document.querySelector(one)?.dataset.packets) > 0, canvas);
+    // Let time run for a moment: its light has come somewhere.
+    if (kind === "light") {
+      await page.getByRole("button", { name: "Let time run" }).click();
+      await page.waitForTimeout(300);
+      await page.getByRole("button", { name: "Stop the time" }).click();
+    }
+    await page.waitForTimeout(500);
+    await page.evaluate(() => { globalThis.drawn = []; window.dispatchEvent(new Event("resize")); });
+    const on = kind === "scene" ? "scene" : "path";
+    await page.waitForFunction((one) => globalThis.drawn.some((text) => text.on === one), on);
+    const shown = [...new Set((await texts(page, on)).map(({ text }) => text))].sort();
+    await page.getByLabel("One panel").selectOption(on);
+    const said = await texted(page, readFileSync(await downloaded(page, folder, "Panel (SVG)"), "utf8"));
+    assert.deepEqual(said?.texts, shown, kind);
+    if (kind === "light") assert.ok(said.dashes > 0, JSON.stringify(said));
+    else assert.ok(said.circles >= 20, JSON.stringify(said));
+    const [head, ...rows] = readFileSync(await downloaded(page, folder, "Data (CSV)"), "utf8").trim().split("\n");
+    assert.match(head, kind === "scene" ? /^time_s,flow,packet,direction,/ : /^"time_s",.*"(radio-1|bottleneck): utilisation"/);
+    assert.ok(rows.length > 100 && rows.every((row) => row.split(",").length === head.split(",").length), kind);
+    // A table has no picture, and a curve has one.
+    if (kind === "light") {
+      await page.getByLabel("One panel").selectOption("figures");
+      assert.ok(await page.getByRole("button", { name: "Panel (SVG)" }).isDisabled());
+      await page.getByLabel("One panel").selectOption("cwnd");
+      assert.match(readFileSync(await downloaded(page, folder, "Panel (SVG)"), "utf8"), />Congestion window/);
+    }
+    assert.deepEqual(wrong, []);
+    await close();
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
 /** Waits until this many files are kept in the browser. */
 async function isKept(page, files) {
   const kept = () =>

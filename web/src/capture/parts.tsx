@@ -140,7 +140,7 @@ export function TakeAlong({ name, drawn, span, found }: { name: string; drawn: P
         <button type="button" onClick={() => save("svg")}>Figure (SVG)</button>
         <button type="button" onClick={() => save("png")}>Figure (PNG)</button>
       </div>
-      <OnePanel curves={drawn} span={span} others={[]} stem={stem} copied={copied} />
+      <OnePanel curves={drawn} span={span} others={[]} stem={stem} picture={(panel) => svg(drawn.filter(({ id }) => id === panel), name, span)} copied={copied} />
       <Taken copied={copied} />
     </section>
   );

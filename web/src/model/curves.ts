@@ -13,7 +13,7 @@ export interface Line {
 
 /** What draws single packets: a canvas, or a file. */
 export type Pen = Pick<CanvasRenderingContext2D, "save" | "restore" | "beginPath" | "rect" | "clip" | "moveTo" | "lineTo" | "stroke" | "fillRect" | "setLineDash" | "lineWidth" | "strokeStyle" | "fillStyle"
-  | "globalAlpha" | "font" | "textAlign" | "textBaseline" | "fillText" | "measureText" | "arc" | "fill" | "clearRect">;
+  | "globalAlpha" | "font" | "textAlign" | "textBaseline" | "fillText" | "measureText" | "arc" | "fill" | "clearRect" | "closePath" | "strokeRect" | "strokeText" | "lineDashOffset" | "lineJoin">;
 
 /** Its box and the size of a px in it, and its colours by the names that the style sheet has for them. */
 export interface Paper {
@@ -23,7 +23,7 @@ export interface Paper {
 }
 
 export interface Panel {
-  id: "cwnd" | "rtt" | "queue" | "throughput" | "delay" | "loss" | "timely" | "stall" | "buffer" | "frames" | "frame-delay" | "video-rate" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-repeats" | "air-queue" | "diagram";
+  id: "cwnd" | "rtt" | "queue" | "throughput" | "delay" | "loss" | "timely" | "stall" | "buffer" | "frames" | "frame-delay" | "video-rate" | "air" | "collisions" | "repairs" | "held" | "flow-rate" | "allowed" | "sequence" | "sequence-simulated" | "flight" | "airtime" | "air-rate" | "air-repeats" | "air-queue" | "diagram" | "scene" | "path";
   title: string;
   unit: string;
   time: number[];

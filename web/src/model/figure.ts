@@ -84,11 +84,19 @@ interface Set {
   textAlign: CanvasTextAlign;
   textBaseline: CanvasTextBaseline;
   dash: Iterable<number>;
+  lineDashOffset: number;
+  lineJoin: CanvasLineJoin;
   /** Groups that are open, each with a frame that cuts off what lies outside. */
   groups: number;
 }
-const BEGIN: Set = { lineWidth: 1, strokeStyle: "#000", fillStyle: "#000", globalAlpha: 1, font: "12px system-ui, sans-serif", textAlign: "left", textBaseline: "alphabetic", dash: [], groups: 0 };
+const BEGIN: Set = { lineWidth: 1, strokeStyle: "#000", fillStyle: "#000", globalAlpha: 1, font: "12px system-ui, sans-serif", textAlign: "left", textBaseline: "alphabetic", dash: [], lineDashOffset: 0, lineJoin: "miter", groups: 0 };
 const ANCHORS: Record<string, string> = { center: "middle", right: "end" };
+/** How far below the place of a text its base line is, in parts of the size of its letters. */
+const BASES: Record<string, number> = { top: 0.8, middle: 0.35, bottom: -0.2 };
+/** Size of letters of a file. */
+const SIZE = 12;
+
+let ruler: CanvasRenderingContext2D | null = null;
 
 /** Draws into SVG what a canvas would show. */
 export class SvgPen implements Pen {
@@ -99,6 +107,8 @@ export class SvgPen implements Pen {
   font = BEGIN.font;
   textAlign: CanvasTextAlign = "left";
   textBaseline: CanvasTextBaseline = "alphabetic";
+  lineDashOffset = 0;
+  lineJoin: CanvasLineJoin = "miter";
   private dash: Iterable<number> = [];
   private groups = 0;
   private frames = 0;
@@ -118,8 +128,8 @@ export class SvgPen implements Pen {
   restore(): void {
     this.end();
     this.parts.push("</g>".repeat(this.groups));
-    const { lineWidth, strokeStyle, fillStyle, globalAlpha, font, textAlign, textBaseline, dash, groups } = this.kept.pop() ?? BEGIN;
-    Object.assign(this, { lineWidth, strokeStyle, fillStyle, globalAlpha, font, textAlign, textBaseline, dash, groups });
+    const { lineWidth, strokeStyle, fillStyle, globalAlpha, font, textAlign, textBaseline, dash, lineDashOffset, lineJoin, groups } = this.kept.pop() ?? BEGIN;
+    Object.assign(this, { lineWidth, strokeStyle, fillStyle, globalAlpha, font, textAlign, textBaseline, dash, lineDashOffset, lineJoin, groups });
   }
 
   clearRect(): void {}
@@ -150,7 +160,18 @@ export class SvgPen implements Pen {
 
   /** Of whole circles. */
   arc(x: number, y: number, radius: number): void {
-    this.line += `M${(x - radius).toFixed(1)} ${y.toFixed(1)}a${radius} ${radius} 0 1 1 0 .01z`;
+    const size = Number(radius.toFixed(2));
+    this.line += `M${(x - radius).toFixed(1)} ${y.toFixed(1)}a${size} ${size} 0 1 1 0 .01z`;
+  }
+
+  closePath(): void {
+    this.line += "z";
+  }
+
+  strokeRect(x: number, y: number, width: number, height: number): void {
+    this.beginPath();
+    this.rect(x, y, width, height);
+    this.stroke();
   }
 
   setLineDash(dash: Iterable<number>): void {
@@ -160,7 +181,7 @@ export class SvgPen implements Pen {
   stroke(): void {
     this.end();
     const dash = [...this.dash].join(" ");
-    if (this.line) this.parts.push(`<path d="${this.line}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash && ` stroke-dasharray="${dash}"`}${this.faint}/>`);
+    if (this.line) this.parts.push(`<path d="${this.line}" fill="none" stroke="${this.strokeStyle}" stroke-width="${Number(this.lineWidth.toFixed(2))}"${dash && ` stroke-dasharray="${dash}"`}${dash && this.lineDashOffset ? ` stroke-dashoffset="${this.lineDashOffset.toFixed(1)}"` : ""}${this.faint}/>`);
   }
 
   fill(): void {
@@ -176,13 +197,27 @@ export class SvgPen implements Pen {
   }
 
   fillText(text: string, x: number, y: number): void {
-    this.end();
-    const middle = this.textBaseline === "middle" ? 4 : 0;
-    this.parts.push(`<text x="${x.toFixed(1)}" y="${(y + middle).toFixed(1)}" text-anchor="${ANCHORS[this.textAlign] ?? "start"}" fill="${this.fillStyle}"${this.faint}>${escape(text)}</text>`);
+    this.put(text, x, y, `fill="${this.fillStyle}"`);
   }
 
+  strokeText(text: string, x: number, y: number): void {
+    this.put(text, x, y, `fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-linejoin="${this.lineJoin}"`);
+  }
+
+  private put(text: string, x: number, y: number, style: string): void {
+    this.end();
+    const size = Number(/([\d.]+)px/.exec(this.font)?.[1] ?? SIZE);
+    const base = y + (BASES[this.textBaseline] ?? 0) * size;
+    const letters = size === SIZE ? "" : ` font-size="${Number(size.toFixed(1))}"`;
+    this.parts.push(`<text x="${x.toFixed(1)}" y="${base.toFixed(1)}" text-anchor="${ANCHORS[this.textAlign] ?? "start"}"${letters} ${style}${this.faint}>${escape(text)}</text>`);
+  }
+
+  /** As wide as on a canvas, so that the same texts find room. */
   measureText(text: string): TextMetrics {
-    return { width: text.length * LETTER * 0.85 } as TextMetrics;
+    ruler ??= document.createElement("canvas").getContext("2d");
+    if (!ruler) return { width: text.length * LETTER * 0.85 } as TextMetrics;
+    ruler.font = this.font;
+    return ruler.measureText(text);
   }
 
   private get faint(): string {

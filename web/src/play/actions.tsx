@@ -1,5 +1,6 @@
 // What to take along: a link, the command, the Python, and files.
 
+import { useMemo } from "preact/hooks";
 import { command, fileName, needsFile, python, resultsCsv, resultsJson } from "../model/commands";
 import { offered, panels, type Panel, type Span } from "../model/curves";
 import { download, png, svg } from "../model/figure";
@@ -12,6 +13,7 @@ import { seenSpan, usualSpan } from "../model/span";
 import { OnePanel, Taken, useCopied } from "../ui/take";
 import { comparisonOf, flowOf, lookOf, namesOf } from "./results";
 import { foremost } from "../model/look";
+import { pathPanel, pathSvg } from "./path";
 
 interface ShownPanels {
   panels: Panel[];
@@ -22,7 +24,7 @@ interface ShownPanels {
 const NOTHING_SHOWN: ShownPanels = { panels: [], span: [0, 1], marks: [] };
 
 /** Panels that are no curves. */
-const OTHERS: [string, string][] = [["path", "The path"], ["verdicts", "Verdicts"], ["figures", "Table"]];
+const OTHERS: [string, string][] = [["verdicts", "Verdicts"], ["figures", "Table"]];
 
 /** The panels that Play shows, their title and span, and what is marked. */
 function shownPanels(state: State): ShownPanels {
@@ -41,12 +43,14 @@ function shownPanels(state: State): ShownPanels {
   return { panels: foremost(made, lookOf(state, marks)), span: span ?? [0, description.duration_s], marks };
 }
 
-/** The figure of what is shown, as SVG. */
-function figure(): string {
+/** The figure of what is shown, as SVG; of one panel, if it is named. */
+function figure(only: string | null = null): string {
   const state = get();
   const of = state.resultsOf;
   if (!of) return "";
-  const { panels: shown, span, marks } = shownPanels(state);
+  if (only === pathPanel.id) return pathSvg();
+  const { panels, span, marks } = shownPanels(state);
+  const shown = only === null ? panels : panels.filter(({ id }) => id === only);
   return svg(shown, `${of.checked.description.name}, seed ${of.seed}`, span, marks);
 }
 
@@ -59,11 +63,11 @@ function axesOf(state: State): { senders: string[]; helpers: string[] } | null {
 }
 
 export function Actions() {
-  const state = useStore();
+  const state = useStore("about", "statistics", "keys", "ready", "source", "changed", "edited", "checked", "senders", "helpers", "seed", "seeds", "results", "resultsOf", "interruptions", "chosen");
   const copied = useCopied();
   const { copy, setSaid, shown } = copied;
-  const hasResults = comparisonOf(state) !== null;
-  const { panels: curves, span } = hasResults ? shownPanels(state) : NOTHING_SHOWN;
+  const hasResults = useMemo(() => comparisonOf(state) !== null, [state.results, state.resultsOf]);
+  const { panels: curves, span } = useMemo(() => (hasResults ? shownPanels(state) : NOTHING_SHOWN), [hasResults, state.results, state.resultsOf, state.interruptions, state.chosen]);
   const stem = fileName(state).replace(/\.toml$/, "");
   const save = async (what: "svg" | "png" | "json" | "csv") => {
     if (what === "svg") download(`${stem}.svg`, figure(), "image/svg+xml");
@@ -94,7 +98,7 @@ export function Actions() {
         <button type="button" disabled={!hasResults} onClick={() => save("svg")}>Figure (SVG)</button>
         <button type="button" disabled={!hasResults} onClick={() => save("png")}>Figure (PNG)</button>
       </div>
-      {hasResults && <OnePanel curves={curves} span={span} others={OTHERS} stem={stem} copied={copied} />}
+      {hasResults && <OnePanel curves={[...curves, pathPanel]} span={span} others={OTHERS} stem={stem} picture={figure} told={OTHERS.map(([id]) => id)} copied={copied} />}
       <Taken copied={copied} {...(needsFile(state) && shown?.title !== "Link" ? { more: `The scenario is your own: download it first, as ${fileName(state)}${files}.` } : {})} />
     </section>
   );

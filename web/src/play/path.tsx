@@ -6,6 +6,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Checked, Description, Interruptions, LinkDescription, Series } from "../engine/types";
 import { clock } from "../model/clock";
 import { prefixFor } from "../model/compare";
+import type { Line, Panel, Pen } from "../model/curves";
+import { SvgPen } from "../model/figure";
 import { useChosen } from "../model/store";
 import type { Trace } from "../model/trace";
 import { Layout, type Place } from "../replay/layout";
@@ -76,7 +78,7 @@ function tellLink({ forward, reverse }: LinkDescription): string {
 }
 
 /** A link: as thick and bright as it is busy, in each direction at its own side. */
-function drawLink(context: CanvasRenderingContext2D, line: Way, link: LinkDescription, busy: [number, number], isDown: boolean, thin: boolean, moved: number, ink: Ink): void {
+function drawLink(context: Pen, line: Way, link: LinkDescription, busy: [number, number], isDown: boolean, thin: boolean, moved: number, ink: Ink): void {
   context.globalAlpha = isDown ? 1 : 0.55;
   context.strokeStyle = isDown ? ink.bad : ink.faint;
   context.lineWidth = thin ? 1 : 2;
@@ -105,7 +107,7 @@ function drawLink(context: CanvasRenderingContext2D, line: Way, link: LinkDescri
 }
 
 /** A queue at the head of its direction: as high as it is full. */
-function drawQueue(context: CanvasRenderingContext2D, line: Way, side: number, packets: number, room: number | null, ink: Ink, texts: Texts): void {
+function drawQueue(context: Pen, line: Way, side: number, packets: number, room: number | null, ink: Ink, texts: Texts): void {
   if (!(packets >= 0.5)) return;
   const [at, along] = side === 0 ? [line.from, 1] : [line.to, -1];
   const x = at.x + along * line.along.x * 17;
@@ -130,7 +132,7 @@ function drawQueue(context: CanvasRenderingContext2D, line: Way, side: number, p
 }
 
 /** What each link is, so far below it; links of one kind between the same columns are told once, below the lowest. */
-function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; text: string }[], below: number, ink: Ink, taken: Texts): void {
+function drawLabels(context: Pen, labelled: { line: Way; text: string }[], below: number, ink: Ink, taken: Texts): void {
   const groups = new Map<string, { x: number; y: number; room: number; texts: Set<string> }>();
   for (const { line, text } of labelled) {
     const [x, y, room] = [(line.from.x + line.to.x) / 2, (line.from.y + line.to.y) / 2, Math.abs(line.to.x - line.from.x) - 24];
@@ -159,11 +161,11 @@ function drawLabels(context: CanvasRenderingContext2D, labelled: { line: Way; te
 }
 
 /** Links as busy as they are, and what waits for them; `moved` is how far the light has come. */
-function drawLight(context: CanvasRenderingContext2D, width: number, { description, layout }: Picture, { series, interruptions, flow }: Load, time: number, places: Place[], moved: number, ink: Ink, texts: Texts): void {
+function drawLight(context: Pen, size: [number, number], { description, layout }: Picture, { series, interruptions, flow }: Load, time: number, places: Place[], moved: number, ink: Ink, texts: Texts): void {
   const thin = layout.isCrowded;
   const down = new Set(interruptions.outages.filter(([, from, to]) => from <= time && time < to).map(([direction]) => direction));
   const still = { description, layout, flow };
-  drawCells(context, still, places, ink);
+  drawCells(context, size, still, places, ink);
   const lines = linesOf(description, places);
   const once = new Once();
   lines.forEach(({ link, line }, index) => {
@@ -172,7 +174,7 @@ function drawLight(context: CanvasRenderingContext2D, width: number, { descripti
     drawLink(context, line, link, busy, down.has(2 * index) || down.has(2 * index + 1), thin, moved, ink);
   });
   if (!thin) texts.takeNodes(places);
-  drawNodes(context, width, still, places, ink, texts);
+  drawNodes(context, size[0], still, places, ink, texts);
   lines.forEach(({ link, line }, index) => {
     if (thin && isBesideOthers(places, line.from, [line.from, line.to], HIGH + 10)) return;
     for (const side of [0, 1]) {
@@ -186,20 +188,42 @@ const linesOf = ({ links }: Description, places: Place[]): { link: LinkDescripti
   links.map((link) => ({ link, line: way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 }) }));
 
 /** Draws it all at a time; returns how many packets there are, or null for flows of light. */
-function paint(canvas: HTMLCanvasElement, picture: Picture, load: Load, time: number, moved: number, ink: Ink): number | null {
-  const fitted = fit(canvas);
-  if (!fitted) return null;
-  const [context, width, height] = fitted;
+function paint(context: Pen, [width, height]: [number, number], picture: Picture, load: Load, time: number, moved: number, ink: Ink): number | null {
   const { description, layout, speed, trace } = picture;
   context.clearRect(0, 0, width, height);
   const places = layout.places(width, height, time);
   const texts = new Texts();
   const { flow, interruptions: { outages } } = load;
   const drawn = trace && drawPackets(context, width, height, { trace, description, layout, outages, time, fade: LINGER * speed, flow }, ink, texts);
-  if (!trace) drawLight(context, width, picture, load, time, places, moved, ink, texts);
+  if (!trace) drawLight(context, [width, height], picture, load, time, places, moved, ink, texts);
   drawLabels(context, linesOf(description, places).map(({ link, line }) => ({ line, text: aboutLink(link) })), trace ? BELOW_PACKETS : BELOW, ink, texts);
   return drawn;
 }
+
+/** How busy each direction is and what waits for it, over the whole run: those that carried anything. */
+function dataOf({ links, series_interval_s: interval }: Description, series: Series | null): Pick<Panel, "time" | "lines"> {
+  const width = links.length * 2;
+  const rows = Math.floor((series?.links["utilisation"]?.length ?? 0) / Math.max(1, width));
+  const names = links.flatMap(({ name }) => [name, `${name} (reverse)`]);
+  const lines = names.flatMap((name, direction) => ["utilisation", "queue_packets"].map((measure): Line => {
+    const values = series?.links[measure];
+    return { name: `${name}: ${measure}`, style: 0, values: Array.from({ length: rows }, (_, row) => values?.[row * width + direction] ?? null) };
+  }));
+  return { time: Array.from({ length: rows }, (_, row) => (row + 0.5) * interval), lines: lines.filter(({ values }) => values.some((value) => value)) };
+}
+
+/** What the path shows now, to be taken along: as SVG, and what it is drawn of. */
+let taken: { svg: () => string; data: () => Pick<Panel, "time" | "lines"> } | null = null;
+
+/** The path as it stands, as SVG; nothing where it is not shown. */
+export const pathSvg = (): string => taken?.svg() ?? "";
+
+/** What it is drawn of. */
+export const pathPanel: Panel = {
+  id: "path", title: "The path", unit: "", limit: null,
+  get time() { return taken?.data().time ?? []; },
+  get lines() { return taken?.data().lines ?? []; },
+};
 
 /** What is at a time, in words, for those who do not see it. */
 function inWords(description: Description, { series, interruptions }: Load, time: number, packets: number | null): string {
@@ -283,12 +307,23 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
     const draw = (): number | null => {
       const time = Math.min(clock.seconds, duration);
       const there = trace && covers(trace, time, duration) ? trace : null;
-      const drawn = canvas.current && paint(canvas.current, { description, layout, speed, trace: there }, load, time, moved.current, ink);
+      const fitted = canvas.current && fit(canvas.current);
+      const drawn = fitted && paint(fitted[0], [fitted[1], fitted[2]], { description, layout, speed, trace: there }, load, time, moved.current, ink);
       if (canvas.current) canvas.current.dataset["packets"] = drawn === null ? "" : String(drawn);
       if (shown.current) shown.current.textContent = `${time.toFixed(!isSlow ? 1 : speed < 0.05 ? 4 : 2)} s`;
       if (slider.current) slider.current.value = String(time);
       return drawn;
     };
+    const svg = () => {
+      const [, width, height] = (canvas.current && fit(canvas.current)) ?? [];
+      const time = Math.min(clock.seconds, duration);
+      const there = trace && covers(trace, time, duration) ? trace : null;
+      const pen = new SvgPen();
+      if (!width || !height) return "";
+      paint(pen, [width, height], { description, layout, speed, trace: there }, load, time, moved.current, ink);
+      return pen.picture(width, height, ink.ground);
+    };
+    const own = (taken = { svg, data: () => dataOf(description, series) });
     canvas.current?.setAttribute("aria-label", inWords(description, load, clock.seconds, draw()));
     let frame = 0;
     const later = () => {
@@ -297,6 +332,7 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
     const forget = clock.listen(later);
     window.addEventListener("resize", later);
     return () => {
+      if (taken === own) taken = null;
       forget();
       cancelAnimationFrame(frame);
       window.removeEventListener("resize", later);

@@ -144,11 +144,11 @@ function Beliefs({ decisions, isWhole, checked, names, time, go, flow }: { decis
 }
 
 /** Panels of Replay that are no curves: the names that an address may ask for alone, and for people. */
-const OTHER_PANELS: [[string, string], ["diagram", string]] = [["scene", "The path with its packets"], ["diagram", "The diagram of the flow"]];
+const OTHER_PANELS: [["scene", string], ["diagram", string]] = [["scene", "The path with its packets"], ["diagram", "The diagram of the flow"]];
 
 /** Curves of the whole run of this sender, under its packets: the same clock runs through both, and a click moves it. */
 function Curves({ variant, flow, interruptions, theme, span, show, only }: { variant: Variant; flow: number; interruptions: Interruptions; theme: string; span: Span | null; show: (span: Span | null) => void; only: string | null }) {
-  const { results, resultsOf, keys } = useStore();
+  const { results, resultsOf, keys } = useStore("results", "resultsOf", "keys");
   const run = results.get(variant.key)?.[0];
   const made = useMemo(() => {
     if (!run?.series || !resultsOf) return null;
@@ -173,25 +173,25 @@ function Curves({ variant, flow, interruptions, theme, span, show, only }: { var
 }
 
 /** `only` is the name of a panel that is shown alone, in a frame. */
-/** The packets of a flow on its links: data that are made when they are asked for. */
-function packetsOf(trace: Trace, flow: number): Panel {
+/** Packets on links, of one flow or of all: data that are made when they are asked for. */
+function packetsOf([id, title]: [Panel["id"], string], trace: Trace, flow: number | null): Panel {
   const { flow: whose, enqueue_s: entered, ...columns } = trace.window.hops as Table;
-  const [id, title] = OTHER_PANELS[1];
   return {
     id, title, unit: "", time: [], lines: [], limit: null,
     get data() {
-      const rows = [...(whose ?? []).keys()].filter((row) => whose?.[row] === flow);
-      return Object.fromEntries(Object.entries({ time_s: entered, ...columns }).map(([name, values]) => [name, Float64Array.from(rows, (row) => values?.[row] ?? Number.NaN)]));
+      const rows = [...(whose ?? []).keys()].filter((row) => flow === null || whose?.[row] === flow);
+      return Object.fromEntries(Object.entries({ time_s: entered, ...(flow === null && { flow: whose }), ...columns }).map(([name, values]) => [name, Float64Array.from(rows, (row) => values?.[row] ?? Number.NaN)]));
     },
   };
 }
 
 /** What is taken along of Replay: a link, the diagram as it stands, one panel for another page. */
-function TakeAlong({ stem, figure, packets, span }: { stem: string; figure: () => string; packets: Panel; span: Span }) {
+function TakeAlong({ stem, figure, packets, span }: { stem: string; figure: (panel: string) => string; packets: Panel[]; span: Span }) {
   const copied = useCopied();
   const save = async (isVector: boolean) => {
-    if (isVector) download(`${stem}.svg`, figure(), "image/svg+xml");
-    else download(`${stem}.png`, await png(figure()));
+    const diagram = figure(OTHER_PANELS[1][0]);
+    if (isVector) download(`${stem}.svg`, diagram, "image/svg+xml");
+    else download(`${stem}.png`, await png(diagram));
     copied.setSaid("downloaded");
   };
   return (
@@ -203,14 +203,14 @@ function TakeAlong({ stem, figure, packets, span }: { stem: string; figure: () =
         <button type="button" onClick={() => save(true)}>Diagram (SVG)</button>
         <button type="button" onClick={() => save(false)}>Diagram (PNG)</button>
       </div>
-      <OnePanel curves={[packets]} span={span} others={[OTHER_PANELS[0]]} stem={stem} copied={copied} />
+      <OnePanel curves={packets} span={span} others={[]} stem={stem} picture={figure} copied={copied} />
       <Taken copied={copied} />
     </section>
   );
 }
 
 export function Replay({ theme, only = null }: { theme: string; only?: string | null }) {
-  const state = useStore();
+  const state = useStore("checked", "source", "about", "seed", "senders", "helpers", "failure", "chosen");
   const { checked, source, about } = state;
   const [sender, setSender] = useChosen("sender");
   const [whole, setWhole] = useState<Window | null>(null);
@@ -328,13 +328,16 @@ export function Replay({ theme, only = null }: { theme: string; only?: string | 
     // What moves by a transform needs no new layout.
     if (head.current) head.current.style.transform = `translateX(${(clock.seconds / duration) * 100}%)`;
   };
-  /** The diagram as it stands, as SVG. */
-  const picture = (): string => {
-    const box = diagram.current && fit(diagram.current);
-    if (!box || !trace || !checked) return "";
+  /** The path or the diagram as it stands, as SVG. */
+  const picture = (panel: string): string => {
+    const isPath = panel === OTHER_PANELS[0][0];
+    const canvas = isPath ? scene.current : diagram.current;
+    const box = canvas && fit(canvas);
+    if (!box || !trace || !checked || !layout) return "";
     const [, width, height] = box;
     const pen = new SvgPen();
-    if (isBytes) drawBytes(pen, width, height, { trace, flow, time: clock.seconds, span }, ink);
+    if (isPath) draw(pen, width, height, { trace, description: checked.description, layout, outages, time: clock.seconds, fade: LINGER * speed, flow }, ink);
+    else if (isBytes) drawBytes(pen, width, height, { trace, flow, time: clock.seconds, span }, ink);
     else drawSequence(pen, width, height, { trace, declarations: about.declarations, flow, ends: endsOf(checked, flow), time: clock.seconds, span }, ink);
     return pen.picture(width, height, ink.paper);
   };
@@ -496,7 +499,7 @@ export function Replay({ theme, only = null }: { theme: string; only?: string | 
           <Curves variant={variant} flow={flow} interruptions={{ outages, handoffs }} theme={theme} span={seen} show={show} only={only} />
           {only === null && <Events kinds={kinds} span={seen ?? [0, duration]} of={flows[flow]?.name ?? ""} theme={theme} />}
           {only === null && whole && hasDecisions(checked, flow) && <Beliefs decisions={whole.decisions} isWhole={isWhole} checked={checked} names={about.declarations.causes} time={time} go={go} flow={flow} />}
-          {only === null && <TakeAlong stem={`${checked.description.name}-${time.toFixed(3)}`} figure={picture} packets={packetsOf(trace, flow)} span={timesOf(clock.seconds, span)} />}
+          {only === null && <TakeAlong stem={`${checked.description.name}-${time.toFixed(3)}`} figure={picture} packets={[packetsOf(OTHER_PANELS[1], trace, flow), packetsOf(OTHER_PANELS[0], trace, null)]} span={timesOf(clock.seconds, span)} />}
         </>
       )}
     </Whole>

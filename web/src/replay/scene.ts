@@ -2,6 +2,7 @@
 // the trace and keeps nothing.
 
 import type { Description } from "../engine/types";
+import type { Pen } from "../model/curves";
 import { COLOURS, textScale } from "../model/style";
 import { columnOf, upTo, type Trace } from "../model/trace";
 import type { Layout, Place } from "./layout";
@@ -88,7 +89,7 @@ function on(line: Way, share: number, aside: number): Place {
   return { x: line.from.x + line.along.x * far + line.across.x * aside, y: line.from.y + line.along.y * far + line.across.y * aside };
 }
 
-function cross(context: CanvasRenderingContext2D, place: Place, size: number): void {
+function cross(context: Pen, place: Place, size: number): void {
   context.beginPath();
   context.moveTo(place.x - size, place.y - size);
   context.lineTo(place.x + size, place.y + size);
@@ -108,7 +109,16 @@ let ground: Copied | null = null;
 const OTHERS = 0.7;
 
 /** What packets move on: cells and links, and in a crowd the nodes. */
-function drawGround(context: CanvasRenderingContext2D, width: number, scene: Scene, places: Place[], down: Set<number>, ink: Ink): void {
+function drawStill(context: Pen, [width, height]: [number, number], scene: Scene, places: Place[], down: Set<number>, ink: Ink): void {
+  drawCells(context, [width, height], scene, places, ink);
+  drawLinks(context, scene, places, down, ink);
+  context.globalAlpha = 1;
+  context.setLineDash([]);
+  if (scene.layout.isCrowded) drawNodes(context, width, scene, places, ink);
+}
+
+/** The same on a canvas: drawn once and copied. */
+function copyStill(context: CanvasRenderingContext2D, size: [number, number], scene: Scene, places: Place[], down: Set<number>, ink: Ink): void {
   const { description, layout, flow } = scene;
   const { canvas } = context;
   const of = [places, description, flow, layout.scale, ink, canvas.width, canvas.height, [...down].sort().join()];
@@ -119,11 +129,7 @@ function drawGround(context: CanvasRenderingContext2D, width: number, scene: Sce
     const drawn = copy.getContext("2d");
     if (!drawn) return;
     drawn.setTransform(context.getTransform());
-    drawCells(drawn, scene, places, ink);
-    drawLinks(drawn, scene, places, down, ink);
-    drawn.globalAlpha = 1;
-    drawn.setLineDash([]);
-    if (layout.isCrowded) drawNodes(drawn, width, scene, places, ink);
+    drawStill(drawn, size, scene, places, down, ink);
   }
   context.save();
   context.setTransform(1, 0, 0, 1, 0, 0);
@@ -133,7 +139,7 @@ function drawGround(context: CanvasRenderingContext2D, width: number, scene: Sce
 }
 
 /** Links, and which of them are down. */
-function drawLinks(context: CanvasRenderingContext2D, { description, layout }: Scene, places: Place[], down: Set<number>, ink: Ink): void {
+function drawLinks(context: Pen, { description, layout }: Scene, places: Place[], down: Set<number>, ink: Ink): void {
   const once = new Once();
   description.links.forEach((link, index) => {
     const line = way(places[link.from] ?? { x: 0, y: 0 }, places[link.to] ?? { x: 0, y: 0 });
@@ -173,7 +179,7 @@ export class Texts {
 }
 
 /** A name of a node in the middle of a picture: below it if there is room, or above it. */
-function nameNode(context: CanvasRenderingContext2D, text: string, place: Place, size: number, texts: Texts): void {
+function nameNode(context: Pen, text: string, place: Place, size: number, texts: Texts): void {
   const half = context.measureText(text).width / 2;
   for (const top of [place.y + size + 4, place.y - size - 18]) {
     if (!texts.takeIfFree(place.x - half, top, place.x + half, top + 12)) continue;
@@ -183,7 +189,7 @@ function nameNode(context: CanvasRenderingContext2D, text: string, place: Place,
 }
 
 /** Nodes and their names. */
-export function drawNodes(context: CanvasRenderingContext2D, width: number, { description, layout, flow }: Still, places: Place[], ink: Ink, texts = new Texts()): void {
+export function drawNodes(context: Pen, width: number, { description, layout, flow }: Still, places: Place[], ink: Ink, texts = new Texts()): void {
   const crowded = layout.isCrowded;
   const stations = new Map(description.stations.map((one) => [one.node, one]));
   const once = new Once();
@@ -236,7 +242,7 @@ function stacked(packets: number, room: number, usual: number): { step: number; 
 }
 
 /** Returns how many packets were drawn; `texts` gets where words stand. */
-export function draw(context: CanvasRenderingContext2D, width: number, height: number, scene: Scene, ink: Ink, texts = new Texts()): number {
+export function draw(context: Pen, width: number, height: number, scene: Scene, ink: Ink, texts = new Texts()): number {
   const { trace, description, layout, time, fade, flow } = scene;
   const places = layout.places(width, height, time);
   const crowded = layout.isCrowded;
@@ -247,7 +253,8 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
   const [back, again, marked, enqueued] = [column("back"), column("again"), column("marked"), column("enqueue_s")];
   let drawn = 0;
 
-  drawGround(context, width, scene, places, down, ink);
+  if (context instanceof CanvasRenderingContext2D) copyStill(context, [width, height], scene, places, down, ink);
+  else drawStill(context, [width, height], scene, places, down, ink);
 
   const radius = crowded ? 2.6 : 3.6;
   const lost: { place: Place; left: number }[] = [];
@@ -400,7 +407,7 @@ export function draw(context: CanvasRenderingContext2D, width: number, height: n
 }
 
 /** Frames that met another: a star where they should have been read, with a ray to where they came from. */
-function drawCollisions(context: CanvasRenderingContext2D, { trace, time, fade }: Scene, places: Place[], ink: Ink): void {
+function drawCollisions(context: Pen, { trace, time, fade }: Scene, places: Place[], ink: Ink): void {
   const { collisions } = trace.window;
   const [times, from, at] = [columnOf(collisions, "time_s"), columnOf(collisions, "from"), columnOf(collisions, "at")];
   context.strokeStyle = ink.bad;
@@ -430,7 +437,7 @@ function drawCollisions(context: CanvasRenderingContext2D, { trace, time, fade }
 }
 
 /** How far each access point reaches, to scale. */
-export function drawCells(context: CanvasRenderingContext2D, { description, layout }: Still, places: Place[], ink: Ink): void {
+export function drawCells(context: Pen, [width, height]: [number, number], { description, layout }: Still, places: Place[], ink: Ink): void {
   context.save();
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "center";
@@ -440,9 +447,7 @@ export function drawCells(context: CanvasRenderingContext2D, { description, layo
     const radius = cell.range_m * layout.scale;
     if (!place || !(radius > 0)) continue;
     // One that reaches beyond the picture on all sides would be nothing but a grey ground.
-    const { width, height } = context.canvas;
-    const scale = context.getTransform().a;
-    if ([0, width / scale].every((x) => [0, height / scale].every((y) => Math.hypot(x - place.x, y - place.y) < radius))) continue;
+    if ([0, width].every((x) => [0, height].every((y) => Math.hypot(x - place.x, y - place.y) < radius))) continue;
     context.strokeStyle = ink.rule;
     context.fillStyle = ink.muted;
     context.lineWidth = 1.5;

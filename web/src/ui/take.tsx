@@ -65,7 +65,7 @@ function panelCsv({ time, lines, unit, data }: Panel, [from, to]: Span): string 
     const rows = [...times.keys()].filter((row) => (times[row] ?? 0) >= from && (times[row] ?? 0) <= to);
     return `${[names.join(","), ...rows.map((row) => names.map((name) => data[name]?.[row] ?? "").join(","))].join("\n")}\n`;
   }
-  const head = ["time_s", ...lines.map((line) => `${line.name} (${unit})`)].map((name) => `"${name.replaceAll('"', '""')}"`);
+  const head = ["time_s", ...lines.map((line) => `${line.name}${unit && ` (${unit})`}`)].map((name) => `"${name.replaceAll('"', '""')}"`);
   const rows = time.map((one, row) => [Number(one.toPrecision(12)), ...lines.map((line) => line.values[row] ?? "")].join(","));
   return `${[head.join(","), ...rows].join("\n")}\n`;
 }
@@ -77,11 +77,15 @@ interface OnePanelProps {
   others: [id: string, title: string][];
   /** How files are called. */
   stem: string;
+  /** A panel as SVG; nothing if it has no picture. */
+  picture: (panel: string) => string;
+  /** Panels without a picture. */
+  told?: string[];
   copied: Copied;
 }
 
 /** One panel, for another page or as data. */
-export function OnePanel({ curves, span, others, stem, copied }: OnePanelProps) {
+export function OnePanel({ curves, span, others, stem, picture, told = [], copied }: OnePanelProps) {
   const [asked, ask] = useState("");
   const names = [...curves.map(({ id, title }): [string, string] => [id, title]), ...others];
   const panel = names.some(([id]) => id === asked) ? asked : (names[0]?.[0] ?? "");
@@ -96,6 +100,7 @@ export function OnePanel({ curves, span, others, stem, copied }: OnePanelProps) 
       </label>
       <button type="button" onClick={async () => copied.copy("Frame", frameOf(await link(), panel))}>Copy frame</button>
       <button type="button" disabled={!curve} onClick={() => { if (curve) download(`${stem}.${panel}.csv`, panelCsv(curve, span), "text/csv"); copied.setSaid("downloaded"); }}>Data (CSV)</button>
+      <button type="button" disabled={told.includes(panel)} onClick={() => { download(`${stem}.${panel}.svg`, picture(panel), "image/svg+xml"); copied.setSaid("downloaded"); }}>Panel (SVG)</button>
     </div>
   );
 }
