@@ -39,7 +39,7 @@ function table(of: string[], get: (name: string) => Float64Array | undefined): T
 
 /** The pace of looks at a run that goes on. */
 const LOOK = 100;
-const REST = 10;
+const REST = 30;
 /** A window is shown so far after this time, in ms, once a sender has decided on anything; after the longer one anyhow. */
 const FIRST = 600;
 const ANYHOW = 1000;
