@@ -661,6 +661,18 @@ test("names of lines stay within the figure, and differ", async () => {
   });
 });
 
+test("what a helper suppresses is told, and not as lost", async () => {
+  const totals = (...words) => JSON.parse(lasthop("run", "scenarios/snoop.toml", "--seed", "1", "--json", "-", ...words)).runs[0].totals;
+  const shown = (count) => count.toLocaleString("en-GB");
+  const { packets_lost: lost, helper_retransmissions: repaired } = totals();
+  await play("#scenario=snoop&seeds=1", {}, async (page) => {
+    const look = await page.textContent(".look");
+    assert.ok(look.startsWith(`${shown(lost["channel-error"] + lost["queue-overflow"])} packets are lost: `), look);
+    assert.match(look, new RegExp(`helpers in the network retransmit ${shown(repaired)} packets and suppress ${shown(lost.withheld)}`));
+    assert.equal(await page.locator(".chart").first().getAttribute("data-panel"), "repairs");
+  });
+});
+
 test("events stand under the curves, and lead from one to the next of their kind", async () => {
   await play("#scenario=lossy-last-hop&senders=as written&flow=-1&seeds=1", {}, async (page) => {
     await page.waitForSelector(".events li");

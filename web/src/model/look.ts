@@ -6,17 +6,19 @@ import { bottleneckName } from "./compare";
 import type { Panel } from "./curves";
 import type { Mark } from "./marks";
 
-/** Causes of loss that lie in a queue; all others lie on the way. */
+/** Causes of loss that lie in a queue; all others but the last lie on the way. */
 const IN_QUEUES = ["queue-overflow", "early-drop", "policed"];
+/** What a helper takes off the path on purpose is not lost. */
+const SUPPRESSED = "withheld";
 /** A queue that is as full as this on average stands. */
 const STANDING = 0.3;
 
 const percent = (share: number): string => (share > 0 && share < 0.01 ? "less than 1 %" : share < 1 && share > 0.99 ? "more than 99 %" : `${Math.round(share * 100)} %`);
 
-function losses(totals: Record<string, unknown>): { lost: number; queued: number } {
+function losses(totals: Record<string, unknown>): { lost: number; queued: number; suppressed: number } {
   const counts = Object.entries((totals["packets_lost"] ?? {}) as Record<string, number>);
   const of = (names: (name: string) => boolean) => counts.filter(([name]) => names(name)).reduce((total, [, count]) => total + count, 0);
-  return { lost: of(() => true), queued: of((name) => IN_QUEUES.includes(name)) };
+  return { lost: of((name) => name !== SUPPRESSED), queued: of((name) => IN_QUEUES.includes(name)), suppressed: of((name) => name === SUPPRESSED) };
 }
 
 /** What became of the packets. */
@@ -40,6 +42,15 @@ function ofQueue(summary: Summary, { description: { links } }: Checked): string 
   if (side.queue_limit_packets !== null && waiting < STANDING * side.queue_limit_packets) return null;
   const seconds = (waiting * (bytes / packets) * 8) / side.rate_bit_s;
   return `Look at the queue at ${name}: it holds ${waiting.toFixed(waiting < 10 ? 1 : 0)} packets on average, so each packet waits ${seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}.`;
+}
+
+/** What helpers did about losses. */
+function ofHelpers(totals: Record<string, unknown>): string | null {
+  const repaired = Number(totals["helper_retransmissions"] ?? 0);
+  if (!(repaired > 0)) return null;
+  const { suppressed } = losses(totals);
+  const more = suppressed > 0 ? ` and suppress ${suppressed.toLocaleString("en-GB")}, most of them duplicate ACKs` : "";
+  return `Look at the repairs: helpers in the network retransmit ${repaired.toLocaleString("en-GB")} packets${more}.`;
 }
 
 /** Share of retransmissions on radio links; what the results have is told per packet. */
@@ -76,6 +87,8 @@ export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: 
   if (typeof stalls === "number" && stalls > 0.001) return { text: `${of} Playback stalls for ${percent(stalls)} of the time.`, panels: ["stall", "buffer", "timely"] };
   if (down > 0) return { text: `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`, panels: [] };
   if (moves > 0) return { text: `${of} Look at the shaded times: the path changes ${times(moves)}.`, panels: [] };
+  const repairs = ofHelpers(totals);
+  if (repairs !== null) return { text: `${of} ${repairs}`, panels: ["repairs", "held"] };
   if (again > 0.02) return { text: `${of} Look at the radio links: ${percent(again)} of their transmissions are retransmissions.`, panels: ["collisions", "air", "airtime"] };
   if (lost > 0 && queued < lost / 2 && checked.description.flows.some((flow) => flow.windowed)) return { text: `${of} Look at what each of those losses does to the congestion window.`, panels: ["cwnd"] };
   const queue = ofQueue(summary, checked);

@@ -54,7 +54,8 @@ function Bar() {
   }
   if (runs === 0) return null;
   const took = state.took < 1000 ? `${state.took.toFixed(0)} ms` : `${(state.took / 1000).toFixed(1)} s`;
-  return <p class="took">{runs} {runs === 1 ? "run" : "runs"}, {(packets / 1e6).toLocaleString("en-GB", { maximumSignificantDigits: 2 })} million packet-hops, {took}</p>;
+  const hops = packets < 1e6 ? Number(packets.toPrecision(2)).toLocaleString("en-GB") : `${(packets / 1e6).toLocaleString("en-GB", { maximumSignificantDigits: 2 })} million`;
+  return <p class="took">{runs} {runs === 1 ? "run" : "runs"}, {hops} packet-hops, {took}</p>;
 }
 
 /** Seeds that wait because a run takes long. */

@@ -34,12 +34,13 @@ const LEAST_DRAG = 6;
 /** Rows of the table of decisions. */
 const SHOWN = 8;
 
-/** Where a run is first looked at: the time and the flow of its first decision, or else loss, or else packet. */
+/** Where a run is first looked at: the time and the flow of its first decision, or else collision, loss or packet. */
 function beginning(window: Window): { time: number; flow: number } {
-  for (const [table, name, before] of [[window.decisions, "time_s", 0], [window.losses, "time_s", 0.05], [window.hops, "enqueue_s", -0.05]] as const) {
+  for (const [table, name, before] of [[window.decisions, "time_s", 0], [window.collisions, "time_s", 0], [window.losses, "time_s", 0.05], [window.hops, "enqueue_s", -0.05]] as const) {
     const [time] = columnOf(table, name);
     const [flow] = columnOf(table, "flow");
-    if (time !== undefined && flow !== undefined) return { time: Math.max(0, time - before), flow };
+    // A frame without a packet of a flow is of the first.
+    if (time !== undefined && flow !== undefined) return { time: Math.max(0, time - before), flow: flow || 0 };
   }
   return { time: 0, flow: 0 };
 }
