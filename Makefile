@@ -197,12 +197,14 @@ validate: build ## Compare with ns-2, ns-3, Linux and packets at length; writes 
 
 CELLREPLAY ?=
 PION ?=
+SCREAM ?=
 
-validate-media: build ## Calls, the cell beside ns-3's LTE, and (CELLREPLAY=CHECKOUT) two loads beside their authors' program, (PION=CHECKOUT) GCC beside pion's; writes media.md, validation-cellular.md, validation-gcc.md
+validate-media: build ## Calls, the cell beside ns-3's LTE, and (CELLREPLAY=CHECKOUT) two loads beside their authors' program, (PION=, SCREAM=CHECKOUT) GCC beside pion's, SCReAM beside its authors'; writes media.md, validation-cellular.md, -gcc.md, -scream.md
 	$(BIN)/python -m validation.media
 	$(BIN)/python -m validation.cellular
 	$(if $(CELLREPLAY),$(BIN)/python -m validation.two_loads $(CELLREPLAY),@echo "two loads were not compared: name a checkout of github.com/williamsentosa95/cellreplay with CELLREPLAY")
 	$(if $(PION),$(BIN)/python -m validation.gcc_beside_pion $(PION),@echo "GCC was not compared: name a checkout of github.com/pion/interceptor with PION")
+	$(if $(SCREAM),$(BIN)/python -m validation.scream_beside_authors $(SCREAM),@echo "SCReAM was not compared: name a checkout of github.com/EricssonResearch/scream with SCREAM")
 
 validate-kernel: build kernel-guest ## Compare with Linux 6.1 in virtual time; writes kernel-parity.md, validation-linux-queues.md (half an hour of two cores)
 	$(BIN)/python -m validation.kernel
