@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from lasthop import _native
-from validation import engine, media_cellular, media_wifi
+from validation import engine, media_cellular, media_figure, media_wifi
 from validation.media_cases import CASES, SENDERS, WARMUP_S, Case, scenario, two_bottlenecks
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "media.md"
+FIGURE = PAGE.with_name("media-rates.svg")
 COMMAND = "python -m validation.media"
 
 SEEDS = range(1, 11)
@@ -66,6 +67,9 @@ FEEDBACK = 0.7
 STARVED = 0.9 * LEAST
 #: Priority of 2 against 1: at least this ratio.
 PRIORITY = 1.5
+#: Not judged: windows of fairness, in s, and the change of a rate that is an oscillation (RFC 8868).
+WINDOWS_S = (1, 5, 20)
+SWING = 4
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -229,12 +233,56 @@ def seen_by_viewers(seen: Seen, duration: float, owd_ms: Callable[[int], float])
     }
 
 
+def forward(case: Case) -> list[str]:
+    """Return the videos that share the bottleneck."""
+    return [f"video{number}" for number, call in enumerate(case.calls, 1) if not call.back]
+
+
+def alike(case: Case, seen: Seen, window_s: float) -> float:
+    """Return the share of windows in which no flow has over three times the rate of another."""
+    begin, end = case.fair
+    starts = [begin + index * window_s for index in range(int((end - begin) // window_s))]
+    rates = [[seen.rate(name, start, start + window_s) for name in forward(case)] for start in starts]
+    return statistics.mean(max(found) <= RATIO * min(found) for found in rates) if rates else math.nan
+
+
+def convergence(case: Case, seen: Seen) -> float:
+    """Return after which time the rate stays within a tenth of its mean from then on, in s, for a phase."""
+    times = []
+    for begin, end, _ in phases(case):
+        seconds = range(int(end - begin))
+        rates = [sum(seen.rate(name, begin + at, begin + at + 1) for name in forward(case)) for at in seconds]
+        tails = ((at, rates[at:], statistics.mean(rates[at:])) for at in seconds)
+        times.append(next(at for at, tail, mean in tails if all(abs(r - mean) <= 0.1 * mean for r in tail)))
+    return statistics.mean(times)
+
+
+def oscillation(case: Case, seen: Seen) -> float:
+    """Return how often a minute the rate of a flow changes by four from 200 ms to the next."""
+    jumps = minutes = 0.0
+    for name in forward(case):
+        series = seen.flows.filter((pl.col("flow") == name) & (pl.col("time_s") > WARMUP_S))
+        rates = [rate or 0.0 for rate in series["throughput_bit_s"]]
+        pairs = [(one, other) for one, other in itertools.pairwise(rates) if one > 0 and other > 0]
+        jumps += sum(max(pair) >= SWING * min(pair) for pair in pairs)
+        minutes += len(rates) / 300
+    return jumps / minutes
+
+
+def steadiness(case: Case, seen: Seen) -> dict[str, float]:
+    """Return what RFC 8868 asks for beside rates, delays and losses."""
+    found = {f"alike {window}": alike(case, seen, window) for window in WINDOWS_S if case.fair[1]}
+    return found | {"convergence": convergence(case, seen), "oscillation": oscillation(case, seen)}
+
+
 def measure_wired(case: Case, sender: str, seed: int) -> dict[str, float]:
     """Run a case of RFC 8867 once and measure it."""
     make = two_bottlenecks if case.name == "6.3" else scenario
     seen = run_of(make(case, sender), seed)
     found = {name: MEASURES[name](case, seen) for name in case.checks if name in MEASURES}
     found |= seen_by_viewers(seen, case.duration, lambda number: case.calls[number - 1].owd_ms)
+    if case.clean:
+        found |= steadiness(case, seen)
     if "feedback" in case.checks:
         clean = run_of(scenario(replace(case, back=None), sender), seed)
         end = case.calls[0].stop or case.duration
@@ -367,8 +415,9 @@ bottleneck: it has 1 Mbit/s, with queue and delay variation as above, and all ca
 of 802.11n with MCS 11. In 3.2 the radio is the bottleneck: 802.11g at 54 Mbit/s carries about the 20
 Mbit/s that the RFC assumes, while 802.11n with A-MPDUs would carry more than the calls need. The sum of
 the calls is compared with what the same number of TCP flows (NewReno) carries, or with the sum of the
-encoders' highest rates if that is less. Means over {WIFI_SEEDS} seeds, rates from {JUDGED_S[0]} to
-{JUDGED_S[1]} s."""
+encoders' highest rates if that is less. In 3.2 each call, and each TCP in its place, starts within a second
+of its time, drawn for each seed: calls that start in the same instant send their frames in step for two
+minutes. Means over {WIFI_SEEDS} seeds, rates from {JUDGED_S[0]} to {JUDGED_S[1]} s."""
 
 MISSED = """
 The bars that each sender misses, by case: first the wired cases of RFC 8867, then those of RFC 8869
@@ -424,15 +473,15 @@ OPEN = (
     "Which flow pauses in 5.8: the text names the second and, later, the third. Here it is the second.",
     "Priorities (6.1) of controllers that have none: only NADA has them.",
     "Which queues mark in 6.2: here PIE and FQ-CoDel, in 5.1 and 5.4.",
+    "What 6.2 does to `gcc`, which ignores marks, and `ssvp`, which slows down too little: they are dropped.",
 )
 
 LEFT = (
     "The interference between the 21 cells of RFC 8869, its handovers, and its web pages beside the calls.",
     "All steps of its load: here four of 15 down, three of ten up.",
     "Capacity steps by background traffic instead of the link, and other delays and losses of the path.",
-    "Section 3.3 of RFC 8869 (EDCA on and off, stations of unequal rates), and 8 and 16 calls in its 3.2 g.",
-    "Oscillation, time of convergence, and fairness over 1, 5 and 20 s of RFC 8868.",
-    "Other programs in the same network: GCC of pion, SCReAM of its authors. GCC has a vector of str0m.",
+    "Section 3.3 of RFC 8869: EDCA on and off, stations of unequal rates.",
+    "Other programs: GCC is [beside pion's](validation-gcc.md), SCReAM [its authors'](validation-scream.md).",
 )
 
 
@@ -452,6 +501,13 @@ def items(texts: tuple[str, ...]) -> str:
 
 
 Outcomes = dict[tuple[str, str], dict[str, Figure]]
+
+STEADY = f"""
+Not judged. Fairness is the share of windows of {WINDOWS_S[0]}, {WINDOWS_S[1]} and {WINDOWS_S[2]} s in which
+the highest rate is at most {RATIO:g} times the lowest, where flows of the same priority share a queue.
+Convergence is the time after which the sum of the videos stays within a tenth of its mean from then on,
+averaged over the phases. An oscillation is a change of a flow's rate by a factor of {SWING} from 200 ms to
+the next."""
 
 
 def summary(outcomes: Outcomes, cases: Sequence[AnyCase]) -> str:
@@ -493,6 +549,34 @@ def table(case: AnyCase, outcomes: Outcomes) -> str:
     return "\n".join(rows)
 
 
+def steady(outcomes: Outcomes) -> str:
+    """Return the table of RFC 8868's other metrics."""
+    heads = ["case", "sender", *(f"fair in {window} s" for window in WINDOWS_S)]
+    heads += ["convergence (s)", "oscillations a minute"]
+    rows = [f"| {' | '.join(heads)} |", f"| --- | --- |{' ---: |' * (len(heads) - 2)}"]
+    for case in (case for case in CASES if case.clean):
+        for sender in case.senders:
+            found = outcomes[case.name, sender]
+            names = [f"alike {window}" for window in WINDOWS_S]
+            cells = [found[name].text("{:.0%}") if name in found else "–" for name in names]
+            cells += [found["convergence"].text("{:.0f}"), found["oscillation"].text("{:.1f}")]
+            rows.append(f"| {case.name} | `{sender}` | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def draw() -> None:
+    """Draw what each second brought in 5.1 with the first seed."""
+    case = CASES[0]
+    rates = {}
+    for sender in case.senders:
+        seen = run_of(scenario(case, sender), 1)
+        seconds = range(int(case.duration))
+        rates[sender] = {
+            name: [seen.rate(name, second, second + 1) for second in seconds] for name in forward(case)
+        }
+    media_figure.draw(FIGURE, case.capacity, case.duration, rates)
+
+
 def page(outcomes: Outcomes) -> str:
     """Return the page."""
     blocks = [
@@ -511,6 +595,9 @@ def page(outcomes: Outcomes) -> str:
     ]
     for case in CASES:
         blocks += [f"## {case.name}: {case.title}", table(case, outcomes)]
+        if case is CASES[0]:
+            blocks.append(f"![Rate of each sender over the capacity in 5.1, first seed]({FIGURE.name})")
+    blocks += ["## Fairness, convergence and oscillation (RFC 8868)", wrap(STEADY), steady(outcomes)]
     blocks += ["## Over Wi-Fi: RFC 8869 section 3", wrap(WIFI)]
     for wifi in media_wifi.CASES:
         blocks += [f"### {wifi.name}: {wifi.title}", table(wifi, outcomes)]
@@ -538,6 +625,7 @@ def main() -> None:
     runs: dict[tuple[str, str], list[dict[str, float]]] = {}
     for (case, sender, _), found in zip(every, measured, strict=True):
         runs.setdefault((case.name, sender), []).append(found)
+    draw()
     PAGE.write_text(page({key: figures(found) for key, found in runs.items()}), encoding="utf-8")
 
 

@@ -72,7 +72,9 @@ CASES = (
     WifiCase("3.2 e", "And 5 of 1 Mbit/s up from 61 s", 8, 8, 5, (61, 119), rate=1),
     WifiCase("3.2 f", "And 5 TCPs up from 40 to 80 s", 8, 8, 5, (40, 80), tcp=True),
     WifiCase("3.2 g 4", "4 down that come and go", 0, 4, staggered=True),
+    WifiCase("3.2 g 8", "8 down that come and go", 0, 8, staggered=True),
     WifiCase("3.2 g 12", "12 down that come and go", 0, 12, staggered=True),
+    WifiCase("3.2 g 16", "16 down that come and go", 0, 16, staggered=True),
     WifiCase("3.2 g 20", "20 down that come and go", 0, 20, staggered=True),
 )
 
@@ -92,7 +94,9 @@ def scenario(case: WifiCase, sender: str | None) -> dict[str, Any]:
         begin, end = 0.0, case.duration - 1
         if case.staggered:
             begin, end = 10 * (number - 1) / case.calls, 110 + 10 * (number - 1) / case.calls
-        times = {"start": f"{begin:g} s", "stop": f"{end:g} s"}
+        # No two people press a key in the same instant: the clocks of the encoders must not march in step.
+        start: Any = f"{begin:g} s" if case.wired else {"uniform": [f"{begin:g} s", f"{begin + 1:g} s"]}
+        times = {"start": start, "stop": f"{end:g} s"}
         flows += call_over_radio(number, sender, ends | times)
     first = 1 if case.wired else case.calls + 1
     for number in range(case.others):
