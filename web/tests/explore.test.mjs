@@ -6,7 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ROOT, done, downloaded, flawless, host, lasthop, launch, open, view } from "./helpers.mjs";
+import { ROOT, done, downloaded, flawless, host, lasthop, launch, open, sourceOf, view } from "./helpers.mjs";
 
 let browser;
 let folder;
@@ -221,6 +221,56 @@ test("damaged and hostile tables give messages, and no script runs", async () =>
     assert.equal(await shown.locator(".explored .point").count(), 2);
     await shown.locator(".explored .point").first().press("Enter");
   });
+});
+
+test("what a table says of its columns is read in time that grows with its length", async () => {
+  const { saidOf } = await sourceOf("engine/arrow.ts");
+  /** A schema of columns that all have the same words, the same one each time. */
+  const hostile = (count) => {
+    const bytes = new DataView(new ArrayBuffer(200 + 8 * count));
+    const u32 = (at, value) => bytes.setUint32(4 + at, value, true);
+    const table = (at, fields) => {
+      u32(at, at - (at + 8) >>> 0);
+      bytes.setUint16(4 + at + 8, 4 + 2 * fields, true);
+      bytes.setUint16(4 + at + 8 + 4 + 2 * (fields - 1), 4, true);
+    };
+    const vector = (at, to) => {
+      u32(at, count);
+      for (let one = 0; one < count; one += 1) u32(at + 4 + 4 * one, to - (at + 4 + 4 * one));
+    };
+    // Message, schema and field have their last field 4 bytes behind their beginning.
+    const [message, schema, fields] = [4, 32, 60];
+    const field = fields + 4 + 4 * count;
+    const words = field + 32;
+    const word = words + 4 + 4 * count;
+    u32(0, message);
+    table(message, 3);
+    u32(message + 4, schema - (message + 4));
+    table(schema, 2);
+    u32(schema + 4, fields - (schema + 4));
+    vector(fields, field);
+    table(field, 7);
+    u32(field + 4, words - (field + 4));
+    vector(words, word);
+    table(word, 1);
+    bytes.setUint16(4 + word + 12, 0, true);
+    return Buffer.from(bytes.buffer);
+  };
+  const read = DataView.prototype.getUint32;
+  let reads = 0;
+  DataView.prototype.getUint32 = function (...given) {
+    reads += 1;
+    return read.apply(this, given);
+  };
+  try {
+    assert.deepEqual(saidOf(hostile(1).toString("base64")), { "": { "": "" } });
+    reads = 0;
+    const bytes = hostile(2000);
+    saidOf(bytes.toString("base64"));
+    assert.ok(reads < 4 * bytes.length, `${reads} reads of ${bytes.length} bytes`);
+  } finally {
+    DataView.prototype.getUint32 = read;
+  }
 });
 
 test("one file holds a study, and needs no server", async () => {

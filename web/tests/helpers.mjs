@@ -9,6 +9,7 @@ import { after, before } from "node:test";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { createServer } from "vite";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
@@ -18,6 +19,16 @@ export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** What the command prints. */
 export function lasthop(...words) {
   return execFileSync(LASTHOP, words, { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
+}
+
+/** A module of the page that needs no browser, without building the page. */
+export async function sourceOf(name) {
+  const vite = await createServer({ root: path.join(ROOT, "web"), configFile: false, server: { middlewareMode: true, ws: false, watch: null }, optimizeDeps: { noDiscovery: true }, appType: "custom", logLevel: "error" });
+  try {
+    return await vite.ssrLoadModule(`/src/${name}`);
+  } finally {
+    await vite.close();
+  }
 }
 
 /** The ready scenarios, by name. */

@@ -14,8 +14,22 @@ const [KEY, VALUE] = [0, 1];
 /** A message that begins with this has its length behind it. */
 const CONTINUES = 0xffffffff;
 
+/** What an entry of a list takes at least in the file, in bytes: where its table is, and the table. */
+const LEAST_ENTRY = 8;
+
 class Flat {
-  constructor(private readonly bytes: DataView) {}
+  /** What may still be read, in bytes. Places may lead to the same list or text again and again; of what was written for
+   * one column each, no byte is read twice. */
+  private left: number;
+
+  constructor(private readonly bytes: DataView) {
+    this.left = bytes.byteLength;
+  }
+
+  private spend(count: number): void {
+    this.left -= count;
+    if (this.left < 0) throw new RangeError("more is read than there is");
+  }
 
   /** Where a place leads. */
   to(place: number): number {
@@ -34,7 +48,9 @@ class Flat {
     const place = this.field(table, number);
     if (place === null) return "";
     const at = this.to(place);
-    return new TextDecoder().decode(new Uint8Array(this.bytes.buffer, this.bytes.byteOffset + at + 4, this.bytes.getUint32(at, true)));
+    const length = this.bytes.getUint32(at, true);
+    this.spend(length);
+    return new TextDecoder().decode(new Uint8Array(this.bytes.buffer, this.bytes.byteOffset + at + 4, length));
   }
 
   /** The tables of a list. */
@@ -42,7 +58,9 @@ class Flat {
     const place = this.field(table, number);
     if (place === null) return [];
     const at = this.to(place);
-    return Array.from({ length: this.bytes.getUint32(at, true) }, (_, one) => this.to(at + 4 + 4 * one));
+    const length = this.bytes.getUint32(at, true);
+    this.spend(LEAST_ENTRY * length);
+    return Array.from({ length }, (_, one) => this.to(at + 4 + 4 * one));
   }
 }
 
