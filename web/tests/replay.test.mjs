@@ -1,7 +1,7 @@
 // Replay over every ready scenario: what is first seen, what fits into the window, and where one can jump to.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beginAndEnd, browser, flawless, noteTexts, open, ready, server, texts, view } from "./helpers.mjs";
+import { beginAndEnd, browser, flawless, noteTexts, open, ready, server, sourceOf, texts, view } from "./helpers.mjs";
 
 /** Takes minutes, because it has many flows. */
 const LONG = ["many-flows"];
@@ -195,6 +195,12 @@ test("bytes over time: what was sent, lost, acknowledged and reported by SACK; a
     assert.ok(until - closer < to - from && closer > from && closer < to, `${closer} to ${until} s of ${from} to ${to} s`);
     assert.ok((await page.evaluate(() => location.hash)).includes("diagram=bytes"));
   });
+});
+
+test("as many segments as a fast link carries are described in words", async () => {
+  const { describe } = await sourceOf("replay/bytes.ts");
+  const sent = Array.from({ length: 300_000 }, (_, place) => ({ seq: 1000 * place, payload: 1000, again: false, outcome: 0 }));
+  assert.match(describe({ from: 0, to: 5, sent, acks: [], edges: [{ acked: 299_000_000 }] }, () => []), /300,000 segments sent.*1000\.0 kB not acknowledged/);
 });
 
 test("datagrams have no bytes over time to show", async () => {

@@ -133,7 +133,7 @@ export function describe(seen: Seen, blocks: (ack: Journey) => readonly unknown[
   const again = seen.sent.filter((one) => one.again);
   const lost = seen.sent.filter((one) => one.outcome >= 2);
   const last = seen.edges.at(-1);
-  const flight = last && seen.sent.length > 0 ? Math.max(0, ...seen.sent.map((one) => one.seq + one.payload)) - last.acked : 0;
+  const flight = last && seen.sent.length > 0 ? seen.sent.reduce((most, one) => Math.max(most, one.seq + one.payload), 0) - last.acked : 0;
   return [
     `from ${seen.from.toFixed(3)} to ${seen.to.toFixed(3)} s: ${count(seen.sent, "segments sent")}`,
     count(again, "of them again"), count(lost, "lost"), count(seen.acks, "ACKs"), count(seen.acks.filter((one) => blocks(one).length > 0), "with SACK blocks"),
