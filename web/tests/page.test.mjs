@@ -261,6 +261,40 @@ test("results that the command wrote open as `lasthop view` opens them", async (
   await close();
 });
 
+test("results that are damaged, hostile or huge are told, and no other JSON is read beyond a scenario's limit", async () => {
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=single-flow&seeds=1`);
+  await done(page);
+  // Parts that are repeated are repeated in the page, which is faster than to send them.
+  const drop = async (name, ...parts) => {
+    const data = await page.evaluateHandle(([called, all]) => {
+      const made = new DataTransfer();
+      made.items.add(new File(all.map(([text, count]) => Array.from({ length: count }, (_, place) => text.replaceAll("PLACE", place)).join("")), called));
+      return made;
+    }, [name, parts.map((one) => [one, 1].flat().slice(0, 2))]);
+    await page.dispatchEvent("body", "drop", { dataTransfer: data });
+  };
+  const told = (words) => page.waitForFunction((wanted) => document.querySelector(".message.note")?.textContent === wanted, words).catch(async () => assert.fail(`${words}, but: ${await page.locator(".message.note").allTextContents()}`));
+  const scenario = JSON.stringify(JSON.parse(lasthop("run", "scenarios/single-flow.toml", "--json", "-")).scenario);
+  const least = Number.MAX_SAFE_INTEGER;
+  for (const seed of ["0.5", "-1", "1e+300", "9007199254740992"]) {
+    await drop("odd.json", `{ "scenario": ${scenario}, "runs": [{ "seed": 1, "fingerprint": "a" }, { "seed": ${seed}, "fingerprint": "a" }] }`);
+    await told(`odd.json cannot be opened: it has a run of seed ${seed}, and seeds are whole numbers from 0 to ${least}.`);
+  }
+  await drop("none.json", `{ "scenario": ${scenario}, "transports": [], "runs": [{ "seed": 1, "transport": "reno", "fingerprint": "a" }] }`);
+  await told("none.json cannot be opened: it compares no senders.");
+  await drop("deep.json", '{ "runs": [{ "seed": 1, "fingerprint": "a" }], "scenario": { "a": ', ["[", 200_000], ["]", 200_000], "} }");
+  await told("deep.json cannot be opened: a value of its scenario is nested more than 64 deep.");
+  // Of what cannot be opened nothing stays.
+  assert.equal(await page.textContent("h2.name"), "single flow");
+  await drop("many.json", `{ "scenario": ${scenario}, "runs": [`, ['{ "seed": PLACE, "fingerprint": "a" },', 150_000], '{ "seed": 1, "fingerprint": "a" }] }');
+  await page.waitForFunction(() => document.querySelector(".scenario .about")?.textContent.endsWith("Run saved in many.json"), null, { timeout: 60_000 });
+  assert.equal(await page.inputValue('label:has-text("Seeds") input'), "50");
+  await drop("huge.json", '{ "a": "', ["a", 20 << 20], '" }');
+  await page.waitForSelector(`text=the file is too large: ${16 << 20} bytes`, { timeout: 60_000 });
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("replay shows packets, jumps and steps", async () => {
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);

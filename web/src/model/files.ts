@@ -52,9 +52,24 @@ export async function openTable(file: File): Promise<void> {
   }
 }
 
-/** Opens what was chosen or dropped: the first capture or table, or else a scenario with its files, or results. */
+/** Opens what was chosen or dropped, or says why it cannot be opened. */
 export async function openFiles(files: FileList | null): Promise<void> {
   const list = [...(files ?? [])];
+  try {
+    await openAll(list);
+  } catch (error) {
+    const names = list.map(({ name }) => name).join(", ");
+    update({ view: "play", note: `${names} cannot be opened: ${error instanceof Error ? error.message : String(error)}.` });
+  }
+}
+
+/** The results in a file, if it is that. */
+async function resultsOf(file: File): Promise<ReturnType<typeof savedOf>> {
+  return IS_JSON.test(file.name) && file.size <= MOST_RESULTS ? savedOf(file.name, await file.text()) : null;
+}
+
+/** The first capture or table, or else a scenario with its files, or results. */
+async function openAll(list: File[]): Promise<void> {
   for (const file of list) {
     if (await isCapture(file)) {
       openCapture(file.name, file);
@@ -64,17 +79,19 @@ export async function openFiles(files: FileList | null): Promise<void> {
   if (list.length === 0) return;
   const table = list.find(({ name }) => /\.parquet$/i.test(name));
   if (table) return openTable(table);
-  const texts = new Map<string, string>();
-  for (const file of list) texts.set(file.name, await file.slice(0, IS_JSON.test(file.name) ? MOST_RESULTS : MOST_FILE).text());
+  const chosen = list.find(({ name }) => /\.(toml|json)$/i.test(name));
+  const saved = chosen ? await resultsOf(chosen) : null;
+  // What is no results is less: all of it comes into the editor.
+  const textOf = (file: File): Promise<string> => file.slice(0, MOST_FILE).text();
+  const inputs: Record<string, string> = {};
+  for (const file of list) if (file.name !== chosen?.name) inputs[file.name] = await textOf(file);
+  const text = chosen && !saved ? await textOf(chosen) : "";
   const state = get();
-  const scenario = [...texts.keys()].find((name) => /\.(toml|json)$/i.test(name));
-  const inputs = Object.fromEntries([...texts].filter(([name]) => name !== scenario));
   const more = { view: "play" as const };
-  const saved = scenario !== undefined && IS_JSON.test(scenario) ? savedOf(scenario, texts.get(scenario) ?? "") : null;
   if (saved) {
     open({ ...saved.source, files: { ...saved.source.files, ...inputs } }, null, { ...more, ...saved.more });
-  } else if (scenario) {
-    open({ name: scenario, text: texts.get(scenario) ?? "", json: IS_JSON.test(scenario), files: { ...state.source.files, ...inputs } }, null, more);
+  } else if (chosen) {
+    open({ name: chosen.name, text, json: IS_JSON.test(chosen.name), files: { ...state.source.files, ...inputs } }, null, more);
   } else {
     open({ ...state.source, files: { ...state.source.files, ...inputs } }, state.ready, { ...more, senders: state.senders, helpers: state.helpers });
   }

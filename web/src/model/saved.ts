@@ -23,11 +23,19 @@ interface Saved {
   helpers?: string[];
 }
 
-const isTable = (value: unknown): value is Table => typeof value === "object" && value !== null && !Array.isArray(value);
-const isRun = (value: unknown): value is Run => isTable(value) && typeof value["seed"] === "number" && typeof value["fingerprint"] === "string";
-const isNames = (value: unknown): boolean => value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));
+/** Longer names of senders and helpers are none. */
+const LONGEST_NAME = 1000;
+/** A scenario that is longer is no scenario; the engine takes less. */
+const LONGEST_SCENARIO = 4 << 20;
 
-/** What a text holds, if it is results. */
+const isTable = (value: unknown): value is Table => typeof value === "object" && value !== null && !Array.isArray(value);
+const isName = (value: unknown): value is string => typeof value === "string" && value.length <= LONGEST_NAME;
+const isRun = (value: unknown): value is Run => isTable(value) && typeof value["seed"] === "number" && typeof value["fingerprint"] === "string" && isName(value["transport"] ?? "");
+const isNames = (value: unknown): boolean => value === undefined || (Array.isArray(value) && value.every(isName));
+/** What the engine takes, as far as a number of this page can say it. */
+const isSeed = (seed: number): boolean => Number.isSafeInteger(seed) && seed >= 0;
+
+/** What a text holds, if it is results. Throws for results that cannot be run again. */
 function read(text: string): Saved | null {
   let found: unknown;
   try {
@@ -38,6 +46,9 @@ function read(text: string): Saved | null {
   if (!isTable(found) || !isTable(found["scenario"])) return null;
   const { runs, transports, senders, helpers } = found;
   if (!Array.isArray(runs) || runs.length === 0 || !runs.every(isRun) || ![transports, senders, helpers].every(isNames)) return null;
+  const wrong = runs.find(({ seed }) => !isSeed(seed));
+  if (wrong) throw new Error(`it has a run of seed ${wrong.seed}, and seeds are whole numbers from 0 to ${Number.MAX_SAFE_INTEGER}`);
+  if (Array.isArray(transports) && transports.length === 0) throw new Error("it compares no senders");
   return found as unknown as Saved;
 }
 
@@ -48,22 +59,23 @@ function keyOf({ transports, senders, helpers }: Saved, name: string | undefined
   return name === NO_HELPER ? AS_WRITTEN : `${AS_WRITTEN}+${name}`;
 }
 
-/** What the page shows of results; null if the text is none. */
+/** What the page shows of results; null if the text is none. Throws, with words, if they cannot be shown. */
 export function savedOf(name: string, text: string): { source: Source; more: Partial<State> } | null {
   const saved = read(text);
   if (!saved) return null;
   const { scenario, runs, transports, senders, helpers } = saved;
   const isLive = runs.some(({ live }) => live !== undefined);
-  const fingerprints: NonNullable<Given["fingerprints"]> = {};
-  for (const run of runs.filter(({ live }) => live === undefined)) {
-    const key = keyOf(saved, run.transport);
-    fingerprints[key] = { ...fingerprints[key], [String(run.seed)]: run.fingerprint };
+  // Names are those of the file, and one may be that of something that every object has.
+  const fingerprints: NonNullable<Given["fingerprints"]> = Object.create(null);
+  let [seed, last] = [Number.POSITIVE_INFINITY, 0];
+  for (const run of runs) {
+    [seed, last] = [Math.min(seed, run.seed), Math.max(last, run.seed)];
+    if (run.live === undefined) (fingerprints[keyOf(saved, run.transport)] ??= {})[String(run.seed)] = run.fingerprint;
   }
   const title = isLive ? `Scenario of the live run in ${name}, simulated` : `${transports ? "Comparison" : "Run"} saved in ${name}`;
   const written = tomlOf(scenario);
+  if (written.length > LONGEST_SCENARIO) throw new Error("its scenario is too large");
   const source: Source = { name: name.replace(/(\.results)?\.json$/i, ".toml"), text: written, files: filesOf(written) };
-  const seeds = runs.map(({ seed }) => seed);
-  const [seed, last] = [Math.min(...seeds), Math.max(...seeds)];
   const asked = helpers ? (senders?.length ? senders : [AS_WRITTEN]) : (transports ?? [AS_WRITTEN]);
   return {
     source,

@@ -9,10 +9,14 @@ const key = (name: string): string => (/^[\w-]+$/.test(name) ? name : JSON.strin
 /** What is there: TOML has no word for what is not. */
 const given = (table: Table): [string, unknown][] => Object.entries(table).filter(([, value]) => value !== null && value !== undefined);
 
+/** No scenario is nested as deeply; a file may be, deeper than calls can go. */
+const MOST_DEPTH = 64;
+
 /** A value as it stands behind a key. */
-export function toml(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(toml).join(", ")}]`;
-  if (isTable(value)) return `{ ${given(value).map(([name, inner]) => `${key(name)} = ${toml(inner)}`).join(", ")} }`;
+export function toml(value: unknown, depth = 0): string {
+  if (depth > MOST_DEPTH) throw new Error(`a value of its scenario is nested more than ${MOST_DEPTH} deep`);
+  if (Array.isArray(value)) return `[${value.map((one) => toml(one, depth + 1)).join(", ")}]`;
+  if (isTable(value)) return `{ ${given(value).map(([name, inner]) => `${key(name)} = ${toml(inner, depth + 1)}`).join(", ")} }`;
   return JSON.stringify(value);
 }
 
