@@ -295,6 +295,55 @@ test("results that are damaged, hostile or huge are told, and no other JSON is r
   await close();
 });
 
+test("a control that is moved while a run goes on starts one run more, not two", async () => {
+  // Runs are kept back until they are let go, and so is what waits for a control to rest.
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=lossy-last-hop&senders=reno&seeds=1`, {}, () => {
+    Object.assign(globalThis, { isHeld: false, held: [], runs: 0, resting: new Map() });
+    const post = Worker.prototype.postMessage;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      if (message.job?.op === "run") globalThis.runs += 1;
+      if (message.job?.op === "run" && globalThis.isHeld) globalThis.held.push(() => post.call(this, message, ...rest));
+      else post.call(this, message, ...rest);
+    };
+    const [start, forget] = [globalThis.setTimeout, globalThis.clearTimeout];
+    globalThis.setTimeout = (then, time, ...rest) => {
+      if (time !== 120) return start(then, time, ...rest);
+      const id = -1 - globalThis.resting.size;
+      globalThis.resting.set(id, then);
+      return id;
+    };
+    globalThis.clearTimeout = (id) => {
+      globalThis.resting.delete(id);
+      forget(id);
+    };
+  });
+  await done(page);
+  const move = async (value) => {
+    await page.fill("#key-channel-error-packet_error_rate", value);
+    await page.keyboard.press("Enter");
+  };
+  await page.evaluate(() => Object.assign(globalThis, { isHeld: true, runs: 0 }));
+  await move("0.02");
+  await page.waitForFunction(() => globalThis.held.length === 1);
+  await move("0.03");
+  await page.waitForFunction(() => globalThis.resting.size === 1);
+  await page.evaluate(() => {
+    globalThis.isHeld = false;
+    for (const one of globalThis.held) one();
+  });
+  await done(page);
+  await move("0.04");
+  await page.waitForFunction(() => globalThis.runs === 2);
+  await done(page);
+  assert.equal(await page.evaluate(async () => {
+    for (const one of globalThis.resting.values()) one();
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    return globalThis.runs;
+  }), 2);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("replay shows packets, jumps and steps", async () => {
   const { page, wrong, close } = await open(browser, server.address);
   await done(page);

@@ -217,7 +217,9 @@ const LEAST_SEEN = 0.05;
 
 let checks = 0;
 let runs = 0;
-let timer: number | undefined;
+/** Until a scenario is checked, and until one that has been checked is run. */
+let checking: number | undefined;
+let starting: number | undefined;
 
 function failureOf(error: unknown): Failure {
   if (error instanceof EngineError) return error.failure;
@@ -249,14 +251,15 @@ async function checkAndRun(): Promise<void> {
 
 /** Checks the scenario and, if it holds, runs it; the last of several calls in short order counts. */
 export function refresh(delay = 200): void {
-  window.clearTimeout(timer);
-  timer = window.setTimeout(() => void checkAndRun(), delay);
+  window.clearTimeout(checking);
+  window.clearTimeout(starting);
+  checking = window.setTimeout(() => void checkAndRun(), delay);
 }
 
 /** Runs what has been checked; the last of several calls in short order counts. */
 function runSoon(delay: number): void {
-  window.clearTimeout(timer);
-  timer = window.setTimeout(() => void run(), delay);
+  window.clearTimeout(starting);
+  starting = window.setTimeout(() => void run(), delay);
 }
 
 function cancelRuns(): void {
@@ -266,6 +269,7 @@ function cancelRuns(): void {
 
 export function stop(): void {
   runs += 1;
+  window.clearTimeout(starting);
   cancelRuns();
   update({ running: false, cancelled: true });
 }
@@ -273,6 +277,7 @@ export function stop(): void {
 /** Runs every sender with every seed: the first seed of each sender first, for the curves. If those take long, the other
  * seeds wait until they are asked for; `isPatient` asks. */
 export async function run(isPatient = false): Promise<void> {
+  window.clearTimeout(starting);
   const { checked, source, seed, seeds } = state;
   if (!checked) return;
   const variants = variantsOf(state);
@@ -441,6 +446,8 @@ export function setKey(path: string, value: string | null): Promise<Failure | nu
       // The first figure comes at once; a slider that moves on waits until it rests.
       if (state.running) runSoon(120);
       else void run();
+      // What was to be checked has been, as part of this text.
+      window.clearTimeout(checking);
       return null;
     } catch (error) {
       return error instanceof Cancelled ? null : failureOf(error);
