@@ -487,6 +487,21 @@ test("if a run takes long, figures of one seed come first and the others wait to
   await close();
 });
 
+test("a sender that begins later than another is not taken for slow", async () => {
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=lossy-last-hop&senders=reno,vegas&seeds=1-2`, {}, () => {
+    Object.defineProperty(Navigator.prototype, "hardwareConcurrency", { get: () => 2 });
+    const post = Worker.prototype.postMessage;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      const isLate = message.job?.op === "run" && message.job.seed === 1 && JSON.stringify(message.job.overrides).includes("vegas");
+      setTimeout(() => post.call(this, message, ...rest), isLate ? 1000 : 0);
+    };
+  });
+  await page.waitForFunction(() => document.querySelector(".results")?.getAttribute("aria-busy") === "false" && document.querySelector(".took"), null, { timeout: 60_000 });
+  assert.equal(await page.getByRole("button", { name: /^Run \d+ more seed/ }).count(), 0);
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("ten times the flows are no more than ten times the work, and drawn no closer than there is room for", async () => {
   // Counted, not timed: distances between nodes that are worked out, and strokes, while the path is drawn anew.
   const drawn = async (count) => {

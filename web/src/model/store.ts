@@ -256,7 +256,7 @@ export function refresh(delay = 200): void {
   checking = window.setTimeout(() => void checkAndRun(), delay);
 }
 
-/** Runs what has been checked; the last of several calls in short order counts. */
+/** Runs what has been checked; the last of several calls in short order counts, and a run that begins before it. */
 function runSoon(delay: number): void {
   window.clearTimeout(starting);
   starting = window.setTimeout(() => void run(), delay);
@@ -334,11 +334,15 @@ export async function run(isPatient = false): Promise<void> {
     const { key } = variant;
     const name = `${key} ${index}`;
     const job = { source, overrides: overridesFor(checked, variant), seed: seed + index, series: index === 0 };
+    let begun: { at: number; seconds: number } | null = null;
     const result = await pool.run(job, index === 0 ? "run" : "rest", (seconds, series) => {
       progress.set(name, seconds / duration_s);
-      // By its pace a long run is known early; the others leave it the machine.
-      const passed = performance.now() - started;
-      if (index === 0 && !isHeld && passed > EARLY && passed * duration_s > SLOW * PATIENCE * seconds) hold();
+      const now = performance.now();
+      const passed = now - started;
+      // By its pace a long run is known early; the others leave it the machine. It may have begun later than the first.
+      begun ??= { at: now, seconds };
+      const own = now - begun.at;
+      if (index === 0 && !isHeld && own > EARLY && own * duration_s > SLOW * PATIENCE * (seconds - begun.seconds)) hold();
       if (series) {
         partial.set(key, { series, seconds });
         // What has not reached the part that is seen has no curve yet, and to draw its words would only put off the first.
@@ -442,12 +446,12 @@ export function setKey(path: string, value: string | null): Promise<Failure | nu
       const changed = state.changed.filter(([key]) => key !== path);
       if (value !== null) changed.push([path, value]);
       checks += 1;
+      // What was to be checked has been, as part of this text.
+      window.clearTimeout(checking);
       update({ source, changed, edited: state.edited || value === null, checked, failure: null });
       // The first figure comes at once; a slider that moves on waits until it rests.
       if (state.running) runSoon(120);
       else void run();
-      // What was to be checked has been, as part of this text.
-      window.clearTimeout(checking);
       return null;
     } catch (error) {
       return error instanceof Cancelled ? null : failureOf(error);
