@@ -676,16 +676,23 @@ test("names of lines stay within the figure, and differ", async () => {
   });
 });
 
-test("what a helper suppresses is told, and not as lost", async () => {
-  const totals = (...words) => JSON.parse(lasthop("run", "scenarios/snoop.toml", "--seed", "1", "--json", "-", ...words)).runs[0].totals;
+test("what each helper suppresses is told, and not as lost", async () => {
   const shown = (count) => count.toLocaleString("en-GB");
-  const { packets_lost: lost, helper_retransmissions: repaired } = totals();
-  await play("#scenario=snoop&seeds=1", {}, async (page) => {
-    const look = await page.textContent(".look");
-    assert.ok(look.startsWith(`${shown(lost["channel-error"] + lost["queue-overflow"])} packets are lost: `), look);
-    assert.match(look, new RegExp(`helpers in the network retransmit ${shown(repaired)} packets and suppress ${shown(lost.withheld)}`));
-    assert.equal(await page.locator(".chart").first().getAttribute("data-panel"), "repairs");
-  });
+  for (const [name, device, says] of [
+    ["snoop", "snoop", (count) => `; Snoop suppresses ${count} duplicate and late ACKs.`],
+    ["fast-acks", "fastack", (count) => `; FastACK acknowledges in place of the stations and suppresses ${count} ACKs of theirs.`],
+  ]) {
+    const { totals, links } = JSON.parse(lasthop("run", `scenarios/${name}.toml`, "--seed", "1", "--json", "-")).runs[0];
+    const { withheld: _, ...lost } = totals.packets_lost;
+    const suppressed = links.reduce((total, link) => total + (link[device]?.withheld ?? 0), 0);
+    assert.ok(suppressed > 100, name);
+    await play(`#scenario=${name}&seeds=1`, {}, async (page) => {
+      const look = await page.textContent(".look");
+      assert.ok(look.startsWith(`${shown(Object.values(lost).reduce((total, one) => total + one, 0))} packets are lost: `), look);
+      assert.ok(look.endsWith(`helpers in the network retransmit ${shown(totals.helper_retransmissions)} packets${says(shown(suppressed))}`), look);
+      assert.equal(await page.locator(".chart").first().getAttribute("data-panel"), "repairs");
+    });
+  }
 });
 
 test("events stand under the curves, and lead from one to the next of their kind", async () => {

@@ -10,15 +10,22 @@ import type { Mark } from "./marks";
 const IN_QUEUES = ["queue-overflow", "early-drop", "policed"];
 /** What a helper takes off the path on purpose is not lost. */
 const SUPPRESSED = "withheld";
+/** Which helpers do so, by their names in the results of a link, and what each does. */
+const SUPPRESSING: [name: string, does: (count: string) => string][] = [
+  ["snoop", (count) => `Snoop suppresses ${count} duplicate and late ACKs`],
+  ["wtcp", (count) => `WTCP suppresses ${count} duplicate ACKs`],
+  ["fastack", (count) => `FastACK acknowledges in place of the stations and suppresses ${count} ACKs of theirs`],
+  ["ack_filter", (count) => `the ACK filter suppresses ${count} ACKs that newer ones cover`],
+];
 /** A queue that is as full as this on average stands. */
 const STANDING = 0.3;
 
 const percent = (share: number): string => (share > 0 && share < 0.01 ? "less than 1 %" : share < 1 && share > 0.99 ? "more than 99 %" : `${Math.round(share * 100)} %`);
 
-function losses(totals: Record<string, unknown>): { lost: number; queued: number; suppressed: number } {
+function losses(totals: Record<string, unknown>): { lost: number; queued: number } {
   const counts = Object.entries((totals["packets_lost"] ?? {}) as Record<string, number>);
   const of = (names: (name: string) => boolean) => counts.filter(([name]) => names(name)).reduce((total, [, count]) => total + count, 0);
-  return { lost: of((name) => name !== SUPPRESSED), queued: of((name) => IN_QUEUES.includes(name)), suppressed: of((name) => name === SUPPRESSED) };
+  return { lost: of((name) => name !== SUPPRESSED), queued: of((name) => IN_QUEUES.includes(name)) };
 }
 
 /** What became of the packets. */
@@ -44,13 +51,15 @@ function ofQueue(summary: Summary, { description: { links } }: Checked): string 
   return `Look at the queue at ${name}: it holds ${waiting.toFixed(waiting < 10 ? 1 : 0)} packets on average, so each packet waits ${seconds < 1 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`}.`;
 }
 
-/** What helpers did about losses. */
-function ofHelpers(totals: Record<string, unknown>): string | null {
+/** What helpers did about losses, and which ACKs each of them suppressed. */
+function ofHelpers({ totals, links }: Summary): string | null {
   const repaired = Number(totals["helper_retransmissions"] ?? 0);
   if (!(repaired > 0)) return null;
-  const { suppressed } = losses(totals);
-  const more = suppressed > 0 ? ` and suppress ${suppressed.toLocaleString("en-GB")}, most of them duplicate ACKs` : "";
-  return `Look at the repairs: helpers in the network retransmit ${repaired.toLocaleString("en-GB")} packets${more}.`;
+  const suppressed = SUPPRESSING.flatMap(([name, does]) => {
+    const count = links.reduce((total, link) => total + Number((link[name] as { withheld?: number } | null | undefined)?.withheld ?? 0), 0);
+    return count > 0 ? [does(count.toLocaleString("en-GB"))] : [];
+  });
+  return `Look at the repairs: helpers in the network retransmit ${repaired.toLocaleString("en-GB")} packets${suppressed.map((one) => `; ${one}`).join("")}.`;
 }
 
 /** Share of retransmissions on radio links; what the results have is told per packet. */
@@ -87,7 +96,7 @@ export function lookAt(summary: Summary, checked: Checked, marks: Mark[], name: 
   if (typeof stalls === "number" && stalls > 0.001) return { text: `${of} Playback stalls for ${percent(stalls)} of the time.`, panels: ["stall", "buffer", "timely"] };
   if (down > 0) return { text: `${of} Look at the shaded times: a link of the path goes down ${times(down)}.`, panels: [] };
   if (moves > 0) return { text: `${of} Look at the shaded times: the path changes ${times(moves)}.`, panels: [] };
-  const repairs = ofHelpers(totals);
+  const repairs = ofHelpers(summary);
   if (repairs !== null) return { text: `${of} ${repairs}`, panels: ["repairs", "held"] };
   if (again > 0.02) return { text: `${of} Look at the radio links: ${percent(again)} of their transmissions are retransmissions.`, panels: ["collisions", "air", "airtime"] };
   if (lost > 0 && queued < lost / 2 && checked.description.flows.some((flow) => flow.windowed)) return { text: `${of} Look at what each of those losses does to the congestion window.`, panels: ["cwnd"] };
