@@ -140,6 +140,18 @@ test("a frame says what it cannot show, and in place of what", async () => {
   await close();
 });
 
+/** Waits until Replay has the whole run: nothing more comes that would be drawn. */
+const isWhole = (page) => page.waitForFunction(() => document.querySelector("#truth-title")?.textContent.includes("the whole run"));
+
+/** Waits until the time of the path stands, over several frames. */
+const stands = (page) =>
+  page.waitForFunction(() => {
+    const { textContent } = document.querySelector(".path .clock");
+    globalThis.stood = globalThis.stoodAt === textContent ? (globalThis.stood ?? 0) + 1 : 0;
+    globalThis.stoodAt = textContent;
+    return globalThis.stood > 5;
+  }, null, { polling: "raf" });
+
 test("the packets of Replay stand alone in a frame, and its diagram is saved as it is drawn", async () => {
   const look = "scenario=snoop&seeds=1&senders=reno&view=replay&at=20";
   const { page, wrong, close } = await open(browser, `${server.address}#${look}`, {}, noteTexts);
@@ -148,7 +160,7 @@ test("the packets of Replay stand alone in a frame, and its diagram is saved as 
     await page.waitForSelector("canvas.diagram");
     await page.locator('label:has(> span:text-is("Diagram")) select').selectOption(diagram);
     await page.waitForFunction(() => Number(document.querySelector("canvas.scene").dataset.packets) > 0);
-    await page.waitForTimeout(300);
+    await isWhole(page);
     await page.evaluate(() => (globalThis.drawn = []));
     await page.getByRole("button", { name: "One event on" }).click();
     await page.waitForFunction(() => globalThis.drawn.some(({ on }) => on === "diagram"));
@@ -195,11 +207,13 @@ test("the path is saved as it is drawn, with light and with packets, and as data
     if (kind !== "light") await page.waitForFunction((one) => Number(document.querySelector(one)?.dataset.packets) > 0, canvas);
     // Let time run for a moment: its light has come somewhere.
     if (kind === "light") {
+      const began = await page.textContent(".path .clock");
       await page.getByRole("button", { name: "Let time run" }).click();
-      await page.waitForTimeout(300);
+      await page.waitForFunction((before) => document.querySelector(".path .clock").textContent !== before, began);
       await page.getByRole("button", { name: "Stop the time" }).click();
     }
-    await page.waitForTimeout(500);
+    if (kind === "scene") await isWhole(page);
+    else await stands(page);
     await page.evaluate(() => { globalThis.drawn = []; window.dispatchEvent(new Event("resize")); });
     const on = kind === "scene" ? "scene" : "path";
     await page.waitForFunction((one) => globalThis.drawn.some((text) => text.on === one), on);
