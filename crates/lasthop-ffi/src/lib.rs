@@ -130,6 +130,17 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, String> {
     unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| "a text is not UTF-8".to_owned())
 }
 
+/// An error unless there are `length` bytes at `data`, as far as that can be told.
+fn there(data: *const u8, length: usize) -> Result<(), String> {
+    if length > isize::MAX as usize {
+        return Err(format!("{length} bytes are more than there can be"));
+    }
+    if data.is_null() && length > 0 {
+        return Err(format!("the data is missing: {length} bytes at a null pointer"));
+    }
+    Ok(())
+}
+
 /// Writes `from`, cut, and a zero to `to`.
 ///
 /// # Safety
@@ -249,6 +260,7 @@ pub unsafe extern "C" fn lasthop_send(
 ) -> i64 {
     let send = |handle: &mut Handle| {
         let host = handle.host(host)?;
+        there(data, length)?;
         // SAFETY: the header asks for an address, and for `length` bytes at `data`.
         let (to, data) = unsafe {
             (to.as_ref(), if length == 0 { &[][..] } else { std::slice::from_raw_parts(data, length) })
@@ -319,6 +331,7 @@ pub unsafe extern "C" fn lasthop_recv(
     room: usize,
 ) -> i32 {
     let receive = |handle: &mut Handle| {
+        there(data, room)?;
         let Some(came) = handle.network()?.recv() else { return Ok(0) };
         let length = came.data.len().min(room);
         // SAFETY: the header asks for an arrival and for so much room.
@@ -394,6 +407,7 @@ pub unsafe extern "C" fn lasthop_entropy(
 ) -> i32 {
     let fill = |handle: &mut Handle| {
         let host = handle.host(host)?;
+        there(bytes, length)?;
         // SAFETY: the header asks for a text.
         let mut stream = handle.network()?.entropy(host, unsafe { text(name) }?);
         if length > 0 {
@@ -424,4 +438,46 @@ pub unsafe extern "C" fn lasthop_results(network: *mut Handle, json: *mut c_char
     };
     // SAFETY: it came from `lasthop_open`.
     unsafe { guarded(network, tell) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    const SCENARIO: &CStr = c"duration = \"1 s\"
+[topology]
+kind = \"graph\"
+nodes = [\"a\", \"b\"]
+links = [{ from = \"a\", to = \"b\", rate = \"1 Mbit/s\", delay = \"1 ms\" }]
+";
+
+    /// Bytes that are asked for or given at no place are an error with its reason; the network goes on.
+    #[test]
+    fn missing_bytes_are_told() {
+        let address = |last: u8| Address::of(SocketAddr::from(([10, 0, 0, last], 1)));
+        // SAFETY: pointers are null where that is the test, and valid elsewhere.
+        unsafe {
+            let network = lasthop_open(SCENARIO.as_ptr(), 1, ptr::null_mut(), 0);
+            assert!(!network.is_null());
+            for (node, last) in [(c"a", 1), (c"b", 2)] {
+                assert_eq!(lasthop_attach(network, node.as_ptr(), &address(last)), i64::from(last) - 1);
+            }
+            let send = |data: *const u8, length| lasthop_send(network, 0, 1, &address(2), 0, 0, data, length);
+            let told = |said: &str| assert_eq!(CStr::from_ptr(lasthop_error(network)).to_str(), Ok(said));
+            assert_eq!(send(ptr::null(), 5), -1);
+            told("the data is missing: 5 bytes at a null pointer");
+            assert_eq!(send([7].as_ptr(), usize::MAX), -1);
+            told(&format!("{} bytes are more than there can be", usize::MAX));
+            assert_eq!(lasthop_entropy(network, 0, c"x".as_ptr(), ptr::null_mut(), 5), -1);
+            assert!(send([7].as_ptr(), 1) >= 0);
+            assert_eq!(lasthop_next(network, u64::MAX, ptr::null_mut()), 0);
+            assert_eq!(lasthop_recv(network, ptr::null_mut(), ptr::null_mut(), 5), -1);
+            let mut data = [0];
+            assert_eq!(lasthop_recv(network, ptr::null_mut(), data.as_mut_ptr(), 1), 1, "it is still there");
+            assert_eq!(data, [7]);
+            lasthop_close(network);
+        }
+    }
 }
