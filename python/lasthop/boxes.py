@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lasthop.distribution import quantity
+from lasthop.distribution import WITHOUT, quantity
 from lasthop.errors import ArgumentError
 from lasthop.flow_groups import NAMELESS, group_flows, took_part
 from lasthop.quantities import number_text
@@ -145,7 +145,7 @@ def draw(boxes: Sequence[Box], name: str, title: str, *paths: str | Path) -> Pic
 
     wanted = _wanted(name)
     if not boxes:
-        raise ArgumentError(f"nothing has a value of {wanted.name} here")
+        raise ArgumentError(f"there is no value of {name} here: {WITHOUT}")
     figure = _figure(boxes, wanted, title)
     drawing.draw(paths, lambda: figure, lambda: _page(boxes, wanted, title))
     return drawing.Picture(figure)

@@ -134,6 +134,8 @@ def unbundle(source: str | Path, folder: str | Path) -> list[Path]:
         If it cannot be read, the folder is there and not empty, or there is no room.
     """
     path, target = Path(source), Path(folder)
+    if path.is_dir():
+        raise BundleError(f"'{path}' is a folder, not an archive: name the file that `lasthop bundle` wrote")
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise OutputError(f"'{target}' is there and not empty: name a new folder with --out")
     with _opened(path) as archive:

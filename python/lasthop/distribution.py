@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 COMPLETION = "completion_s"
 #: The delay of each packet, which the trace tells.
 PACKET_DELAY = "packet_delay_s"
+#: What a picture without a single value is answered with.
+WITHOUT = "no flow has one in what was measured; name another quantity, or measure for longer"
 #: What a curve counts, by the table of its column.
 COUNTED = {"flows": "flows", "flow_series": "intervals", "hops": "packets"}
 
@@ -98,7 +100,9 @@ def of_run(run: Run, name: str, label: str | None = None) -> list[Sample]:
         after = pl.col("time_s") > marks_of(run.scenario, run.seed).warmup_s
         values = _numbers(run.series, wanted, run.seed).filter(after).select("flow", wanted.name)
     else:
-        values = _delays(run.hops)
+        # Those of a real stack have one kind in both directions.
+        one_way = flows.filter(pl.col("acks_sent").fill_null(0) == 0)["name"].to_list()
+        values = _delays(run.hops, one_way)
     late = _unfinished(flows.to_dicts()) if wanted.name == COMPLETION else Counter[str]()
     told = values.drop_nulls().join(
         flows.select(pl.col("name").alias("flow"), "transport"), on="flow", maintain_order="left"
@@ -164,11 +168,15 @@ def _numbers(table: pl.DataFrame, wanted: Quantity, seed: int) -> pl.DataFrame:
     return table
 
 
-def _delays(hops: pl.DataFrame) -> pl.DataFrame:
-    """Return how long each packet with data was under way, of those that came to their end."""
+def _delays(hops: pl.DataFrame, one_way: Sequence[str]) -> pl.DataFrame:
+    """Return how long each packet with data was under way, of those that came to their end.
+
+    In flows that go one way datagrams are data.
+    """
     from lasthop.extras import pl
 
-    data = hops.filter(pl.col("kind") == "data")
+    is_datagram = (pl.col("kind") == "udp") & pl.col("flow").is_in(one_way)
+    data = hops.filter((pl.col("kind") == "data") | is_datagram)
     packets = data.group_by("flow", "packet", maintain_order=True).agg(
         ((pl.col("arrive_ns").max() - pl.col("enqueue_ns").min()) / 1e9).alias(PACKET_DELAY),
         pl.len().alias("hops"),
@@ -186,7 +194,7 @@ def draw(samples: Sequence[Sample], name: str, title: str, *paths: str | Path) -
     wanted = quantity(name)
     full = [sample for sample in samples if sample.values]
     if not full:
-        raise ArgumentError(f"nothing has a value of {wanted.name} here")
+        raise ArgumentError(f"there is no value of {name} here: {WITHOUT}")
     figure = _figure(full, wanted, title)
     drawing.draw(paths, lambda: figure, lambda: _page(full, wanted, title))
     return drawing.Picture(figure)

@@ -427,6 +427,9 @@ def of_run(run: Run, name: str) -> dict[str, float]:
     window = float(room[0]) if room[1] else math.inf
     said = {}
     for flow in run.flows.iter_rows(named=True):
+        # Datagrams are not retransmitted: null.
+        if flow["retransmitted_packets"] is None:
+            continue
         # What a helper repairs is lost as well, and is none of the sender's losses.
         lost = min(flow["lost_packets"], flow["retransmitted_packets"])
         arrived = flow["packets_sent"] - lost

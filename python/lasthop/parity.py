@@ -144,8 +144,9 @@ def _rtt(run: Run) -> float | None:
 
 
 def _queue(run: Run) -> float | None:
-    """Return the mean queue of the link at which most wait."""
-    return max((link["avg_queue_packets"] for link in run.record["links"]), default=None)
+    """Return the mean queue of the link at which most wait; one that serves several has it in one row."""
+    queues = (link["avg_queue_packets"] for link in run.record["links"])
+    return max((queue for queue in queues if queue is not None), default=None)
 
 
 METRICS: tuple[tuple[str, str, Callable[[Run], float | None]], ...] = (

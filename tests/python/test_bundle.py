@@ -123,6 +123,10 @@ def test_mistakes_are_said(command: Command, study_file: Path) -> None:
     (study_file.parent / "no.zip").write_text("text")
     for arguments, message in (
         (("unbundle", "all.zip"), "'all' is there and not empty: name a new folder with --out"),
+        (
+            ("unbundle", "all"),
+            "'all' is a folder, not an archive: name the file that `lasthop bundle` wrote",
+        ),
         (("unbundle", "none.zip"), "no bundle at 'none.zip': there is no such file"),
         (("unbundle", "no.zip"), "'no.zip' is not a bundle, or it is damaged (File is not a zip file)"),
         (

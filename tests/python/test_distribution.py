@@ -43,6 +43,15 @@ def test_packets_take_what_the_summary_says(run: lh.Run) -> None:
         assert 0.98 * arrived <= len(delays) <= arrived
 
 
+def test_datagrams_take_what_the_summary_says() -> None:
+    scenario = lh.Scenario(lh.EXAMPLE).to_dict()
+    call = {"kind": "cbr", "rate": "64 kbit/s", "packet": "160 B"}
+    scenario["flows"] = [scenario["flows"][0] | {"transport": "udp", "traffic": call}]
+    run = lh.run(lh.Scenario(scenario), seed=1, trace=True)
+    (sample,) = distribution.of_run(run, "packet_delay")
+    assert sum(sample.values) / len(sample.values) == pytest.approx(run.flows["delay_mean_s"][0], rel=0.01)
+
+
 def test_the_share_rises_by_one_of_all_at_each_value() -> None:
     sample = distribution.Sample("reno", "reno", [3e6, 1e6, 2e6])
     assert distribution._steps(sample, 1e6) == ([1, 1, 2, 3], [0, 1 / 3, 2 / 3, 1])  # noqa: SLF001

@@ -135,6 +135,15 @@ def test_a_flow_without_losses_has_no_law() -> None:
     assert laws.of_run(lh.run(lossy_path(0.0) | {"duration": "20 s"}, seed=1), "padhye") == {}
 
 
+def test_datagrams_have_no_law() -> None:
+    scenario = lh.Scenario(lossy_path(0.01) | {"duration": "20 s"})
+    two = scenario.to_dict()
+    call = {"kind": "cbr", "rate": "64 kbit/s", "packet": "160 B"}
+    two["flows"].append(two["flows"][0] | {"name": "call", "transport": "udp", "traffic": call})
+    said = laws.of_run(lh.run(lh.Scenario(two), seed=1), "mathis")
+    assert list(said) == [lh.Scenario(two).flow_names[0]]
+
+
 def helped_path(loss: float, **more: object) -> dict[str, object]:
     """Return 40 ms of wire and a radio of 20 Mbit/s and 5 ms that loses data, with helpers that have room."""
     radio = {

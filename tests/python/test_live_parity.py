@@ -48,6 +48,16 @@ def test_every_ready_scenario_has_a_counterpart(file: Path) -> None:
     assert [name == "udp" for name in before[:own]] == [name == "udp" for name in after[:own]]
 
 
+@pytest.mark.parametrize("name", ["wlan", "hidden-terminals"])
+def test_what_stations_share_is_judged(name: str) -> None:
+    """The mean of a queue that serves several links stands in the row of one; in the others it is null."""
+    run = lh.run(lh.Scenario.load(Path(__file__).parents[2] / "scenarios" / f"{name}.toml"), seed=1)
+    assert None in [link["avg_queue_packets"] for link in run.record["links"]]
+    known = {name: of(run) for name, _, of in parity.METRICS}
+    assert known["goodput"]
+    assert known["longest mean queue"]
+
+
 @needs_kernel
 def test_parity_of_an_entry_that_stands_for_several_flows() -> None:
     scenario = lh.Scenario.load(READY[0].parent / "fair-share.toml")
