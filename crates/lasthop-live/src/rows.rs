@@ -270,6 +270,7 @@ fn sum_up(
     let whole_s = whole.map_or(0.0, |(from, to)| to.since(from).seconds());
     let mut connections = Vec::with_capacity(rows.len());
     let mut fair = Vec::new();
+    let mut kinds = BTreeSet::new();
     let mut carries = false;
     let mut sums = (0.0, 0.0);
     for (flow, (row, connection)) in summary.flows.iter_mut().zip(known()) {
@@ -292,6 +293,7 @@ fn sum_up(
         let in_jain_index = is_own || (is_larger && busy_s >= whole_s / 2.0);
         if in_jain_index {
             fair.push(flow.goodput_bit_s);
+            kinds.insert(connection.is_stream());
         }
         let is_alone = other.payload == 0;
         connections.push(Told {
@@ -303,15 +305,15 @@ fn sum_up(
             bytes_back: is_alone.then_some(other.bytes),
             payload: direction.payload,
             in_jain_index,
-            shows_repeats: is_own || connection.is_stream(),
+            shows_repeats: connection.is_stream(),
         });
     }
     let totals = &mut summary.totals;
     totals.count_repeats(&summary.flows);
     // The timers of the kernel are not seen.
     totals.timeout_share = None;
-    // Of flows of the scenario it is there if they are of one kind.
-    let of_one_kind = !carries || totals.jain_index.is_some();
+    // Only among flows of one kind: streams or datagrams, and for flows of the scenario as the simulation says.
+    let of_one_kind = kinds.len() == 1 && (!carries || totals.jain_index.is_some());
     totals.jain_index = jain_index(&fair).filter(|_| of_one_kind);
     // Sums of what programs sent are over the time in which they did; flows of the scenario are measured as simulated.
     let over = |bits: f64| if whole_s > 0.0 { bits / whole_s } else { 0.0 };
