@@ -4,7 +4,8 @@
 //! bytes before it at the recent rate, the time for which the first of them has been waiting, and the mean time between
 //! two transmissions. An increase over the previous packet is added to the delay of the next returning ACK of that
 //! connection. So the sender sees in its next RTT that the queue grows, and not only when the queued packets are
-//! acknowledged. A decrease is kept for a while, and subtracted from later increases. ACKs stay in order.
+//! acknowledged. A decrease shortens the delay that ACKs have; the rest of it is kept for a while, and subtracted from
+//! later increases. ACKs stay in order.
 //!
 //! *Reacts to* data of TCP that depart over the link, to what has come through it, and to pure ACKs that come back.
 //!
@@ -59,8 +60,8 @@ struct Connection {
     /// By how much ACKs may be delayed less, and since when.
     saved: Span,
     saved_at: Time,
-    /// When the last ACK came, and when it went on.
-    came: Time,
+    /// By how much the last ACK was to be delayed, and when it went on.
+    delay: Span,
     went: Time,
 }
 
@@ -88,20 +89,22 @@ impl Connection {
     fn release(&mut self, now: Time, plan: &Zhuge) -> Time {
         self.forget(now, plan.window);
         let change: i64 = self.changes.drain(..).map(|(_, change)| change).sum();
+        // As long as ACKs come before the one before has gone on, each is delayed as that was.
+        let mut carried = if now > self.went { Span::ZERO } else { self.delay };
         let mut added = Span(change.max(0).unsigned_abs());
         if change < 0 {
-            self.saved = self.saved + Span(change.unsigned_abs());
+            let fallen = Span(change.unsigned_abs());
+            let shorter = carried.min(fallen);
+            carried = Span(carried.0 - shorter.0);
+            self.saved = self.saved + Span(fallen.0 - shorter.0);
             self.saved_at = now;
         } else {
             let spent = self.saved.min(added);
             self.saved = Span(self.saved.0 - spent.0);
             added = Span(added.0 - spent.0);
         }
-        // As long as ACKs come before the one before has gone on, each is delayed as that was.
-        let carried = if now > self.went { Span::ZERO } else { self.went.since(self.came) };
-        let delay = (carried + added).min(plan.limit);
-        self.came = now;
-        self.went = self.went.max(now + delay);
+        self.delay = (carried + added).min(plan.limit);
+        self.went = self.went.max(now + self.delay);
         self.went
     }
 }
@@ -254,6 +257,8 @@ mod tests {
         assert_eq!(delays(&[(10, 5), (10, 3), (11, 7)], &[12], &PLAN), [7]);
         assert_eq!(delays(&[(10, 5), (30, 1), (31, 7)], &[10, 30, 31], &PLAN), [5, 0, 2]);
         assert_eq!(delays(&[(10, 5), (30, 1), (71, 7)], &[10, 30, 71], &PLAN), [5, 0, 6]);
+        // While ACKs wait, it is taken off what they wait, as far as their order allows: 18, 18, 18 and 19 ms.
+        assert_eq!(delays(&[(10, 8), (11, 5)], &[10, 11, 13, 14], &PLAN), [8, 7, 5, 5]);
     }
 
     /// TV-32.5: no more than the limit, and nothing of a change that no ACK has told of in time.
