@@ -7,7 +7,8 @@
 //! growth.
 //! *Reacts to* the RTT, loss and ECN.
 //! *Differs from the paper:* times are exact, not in milliseconds; `alpha` is fixed, where the authors retune it
-//! from user space toward a target delay.
+//! from user space toward a target delay. The RTT of a segment that was alone in flight is not judged: its ACK may have
+//! been delayed, and a window of one segment would be answered with one segment for ever.
 //! *Validation:* TV-31.1 and TV-31.2 by hand from the authors' rules; a run in `tests/laws_of_today.rs` of
 //! `lasthop-sim`.
 //! *Limitations:* with a short queue that never holds `alpha` RTTs it is CUBIC with slightly faster growth.
@@ -75,7 +76,8 @@ impl C2tcp {
 impl CongestionControl for C2tcp {
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         let before = window.cwnd;
-        if let Some(rtt) = ack.rtt.map(Span::seconds) {
+        let alone = ack.acked == 1 && ack.next == ack.una;
+        if let Some(rtt) = ack.rtt.filter(|_| !alone).map(Span::seconds) {
             if self.is_bad(rtt, ack.now) {
                 let cut = LossSample { now: ack.now, flight: window.cwnd, retransmitted: false, truth: None };
                 window.ssthresh = self.cubic.on_loss(&cut, window).ssthresh.max(2.0);

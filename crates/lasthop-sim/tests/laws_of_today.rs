@@ -206,6 +206,27 @@ fn tack_has_the_acks_of_its_formula() {
     }
 }
 
+/// C2TCP restarts from one segment. The ACK of a lone segment may be delayed, and then its RTT is above the setpoint
+/// again: such a sender stayed at one segment for ever over a clean link.
+#[test]
+fn c2tcp_does_not_stay_at_one_segment() {
+    for profile in ["rfc", "linux"] {
+        for (delay, packets) in [(5, 50), (5, 200), (10, 200), (40, 200)] {
+            let clean = format!(
+                "rate = \"20 Mbit/s\"\ndelay = \"{delay} ms\"\n{}",
+                drop_tail(&format!("{packets} packets"))
+            );
+            let run = Scene::lasting("60 s")
+                .with(&format!("[tcp]\nprofile = \"{profile}\""))
+                .chain(["server", "phone"], &[&clean])
+                .between("server", "phone", "transport = { cc = \"c2tcp\", recovery = \"rack\" }")
+                .run(1, SUMMARY);
+            let goodput = run.summary.flows[0].goodput_bit_s;
+            assert!(goodput > 10e6, "{profile}, {delay} ms, {packets} packets: {goodput}");
+        }
+    }
+}
+
 /// Without notices SaTCP is CUBIC in every profile, packet for packet: what Linux counts in whole segments, too.
 #[test]
 fn satcp_without_notices_is_the_cubic_of_its_profile() {
