@@ -71,6 +71,7 @@ pub const KERNEL: Needs = Needs {
     history: Some(u16::MAX),
     truth: false,
     classifies: true,
+    fractions: true,
 };
 
 /// How an answer of a controller becomes a window, where the habits of senders differ.
@@ -272,7 +273,7 @@ impl Host {
     /// Whether windows are whole segments. A law that sets the window from the delivery rate rounds by itself.
     #[inline]
     fn counts_whole(&self) -> bool {
-        self.floors == Floors::Linux && !self.needs.rate
+        self.floors == Floors::Linux && !self.needs.rate && !self.needs.fractions
     }
 
     /// A law has moved the window from `before`: it moves by whole segments, and the rest of a growth is kept as the

@@ -431,6 +431,8 @@ pub struct Needs {
     pub truth: bool,
     /// Losses are told apart: the run keeps the confusion matrix.
     pub classifies: bool,
+    /// The window keeps its fraction where that of Linux is whole: the kernel's module keeps it beside.
+    pub fractions: bool,
 }
 
 impl Needs {
@@ -459,6 +461,7 @@ impl Needs {
             history,
             truth,
             classifies: _,
+            fractions: _,
         } = self;
         [
             ("arrivals", arrivals),

@@ -130,7 +130,7 @@ impl Prague {
 
 impl CongestionControl for Prague {
     fn needs(&self) -> Needs {
-        Needs { arrivals: true, exact_marks: true, pacing: true, ..Needs::default() }
+        Needs { arrivals: true, exact_marks: true, pacing: true, fractions: true, ..Needs::default() }
     }
 
     /// Paced from the start by the RTT of the handshake, as every sender of Linux that paces (which leaves out the
@@ -215,6 +215,8 @@ impl CongestionControl for Prague {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ControllerConfig;
+    use crate::host::{Floors, Host};
     use crate::testing::{ack_at, close, loss};
 
     fn arrival(at: f64, una: u64, ack: u64, cwnd: u64, srtt: f64, ece: bool) -> Arrival {
@@ -326,6 +328,17 @@ mod tests {
         let window = Window { cwnd: 152.0, ssthresh: 100.0 };
         assert_eq!(held.clone().on_ecn(&loss(20.0), &window), Reduction::to(152.0, 152.0));
         assert_eq!(held.clone().on_loss(&loss(20.0), &window), Reduction::to(152.0, 152.0));
+    }
+
+    /// `tcp_prague` keeps the fraction of its window: in the profile `linux`, too, a cut of 2 % of 40 is one of 0.8.
+    #[test]
+    fn a_small_cut_is_small() {
+        for floors in [Floors::Rfc, Floors::Linux] {
+            let window = Window { cwnd: 40.0, ssthresh: 20.0 };
+            let mut host = Host::new(&ControllerConfig::by_name("prague").unwrap(), floors, window);
+            host.reduce(Reduction::to(39.2, 39.2));
+            assert_eq!(host.window.cwnd, 39.2, "{floors:?}");
+        }
     }
 
     #[test]

@@ -133,6 +133,7 @@ const TOLD: Needs = Needs {
     history: None,
     truth: false,
     classifies: true,
+    fractions: true,
 };
 
 const QUINN: Hook = Hook {
@@ -441,6 +442,7 @@ mod tests {
             history: Some(1),
             truth: true,
             classifies: true,
+            fractions: true,
         };
         for stack in STACKS {
             let Some(hook) = &stack.hook else { continue };
