@@ -43,6 +43,7 @@ SENDERS: dict[str, dict[str, Any]] = {
     "bbr": {"cc": "bbr"} | RACK,
     "bbr3": {"cc": "bbr3"} | RACK,
     "copa": {"cc": "copa"} | PRR,
+    "copa competing": {"cc": "copa", "competes": True} | PRR,
     "c2tcp": {"cc": "c2tcp"} | PRR,
     "ledbat++": {"cc": "ledbat++"} | PRR,
     "prague": {"preset": "prague", "accurate_ecn": True},
