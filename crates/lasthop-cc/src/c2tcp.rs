@@ -51,12 +51,16 @@ impl C2tcp {
         }
     }
 
-    /// The condition of the path after an RTT; `true` if slow start is to begin anew.
-    fn is_bad(&mut self, rtt: f64, now: Time) -> bool {
+    /// The condition of the path after an RTT; `true` if slow start is to begin anew. The RTT of a segment that was
+    /// `alone` may be too long, and shows a good condition only.
+    fn is_bad(&mut self, rtt: f64, alone: bool, now: Time) -> bool {
         self.least = self.least.min(rtt);
         let setpoint = self.params.alpha * self.least;
         if rtt <= setpoint {
             self.next = None;
+            return false;
+        }
+        if alone {
             return false;
         }
         let Some(next) = self.next else {
@@ -77,8 +81,8 @@ impl CongestionControl for C2tcp {
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         let before = window.cwnd;
         let alone = ack.acked == 1 && ack.next == ack.una;
-        if let Some(rtt) = ack.rtt.filter(|_| !alone).map(Span::seconds) {
-            if self.is_bad(rtt, ack.now) {
+        if let Some(rtt) = ack.rtt.map(Span::seconds) {
+            if self.is_bad(rtt, alone, ack.now) {
                 let cut = LossSample { now: ack.now, flight: window.cwnd, retransmitted: false, truth: None };
                 window.ssthresh = self.cubic.on_loss(&cut, window).ssthresh.max(2.0);
                 window.cwnd = 1.0;
@@ -126,17 +130,19 @@ mod tests {
     #[test]
     fn a_delay_that_stays_is_answered_more_and_more_often() {
         let mut law = C2tcp::new(&Params::default());
-        assert!(!law.is_bad(0.04, at(0)));
-        assert!(!law.is_bad(0.07, at(100)), "the first above it");
-        assert!(!law.is_bad(0.07, at(160)));
-        assert!(law.is_bad(0.07, at(161)));
-        assert!(!law.is_bad(0.07, at(221)));
-        assert!(law.is_bad(0.07, at(222)));
-        assert!(!law.is_bad(0.07, at(264)));
-        assert!(law.is_bad(0.07, at(265)));
-        assert!(!law.is_bad(0.06, at(266)));
-        assert!(!law.is_bad(0.07, at(400)));
-        assert!(!law.is_bad(0.07, at(460)));
+        assert!(!law.is_bad(0.04, false, at(0)));
+        assert!(!law.is_bad(0.07, false, at(100)), "the first above it");
+        assert!(!law.is_bad(0.07, false, at(160)));
+        assert!(law.is_bad(0.07, false, at(161)));
+        assert!(!law.is_bad(0.07, false, at(221)));
+        assert!(law.is_bad(0.07, false, at(222)));
+        assert!(!law.is_bad(0.07, false, at(264)));
+        assert!(law.is_bad(0.07, false, at(265)));
+        assert!(!law.is_bad(0.06, false, at(266)));
+        assert!(!law.is_bad(0.07, false, at(400)));
+        assert!(!law.is_bad(0.07, false, at(460)));
+        assert!(!law.is_bad(0.2, true, at(461)), "its ACK may have been delayed");
+        assert!(law.is_bad(0.07, false, at(462)));
     }
 
     /// TV-31.2: one segment is left, and slow start goes up to CUBIC's 0.7 of 50.
@@ -144,7 +150,10 @@ mod tests {
     fn slow_start_begins_anew() {
         let mut law = C2tcp::new(&Params::default());
         let mut window = Window { cwnd: 50.0, ssthresh: 20.0 };
-        let ack = |seconds, rtt| AckSample { rtt: Some(Span::from_seconds(rtt)), ..ack_at(seconds, rtt) };
+        let ack = |seconds, rtt| {
+            let rest = ack_at(seconds, rtt);
+            AckSample { rtt: Some(Span::from_seconds(rtt)), next: rest.una + 1000, ..rest }
+        };
         law.on_ack(&ack(0.0, 0.04), &mut window);
         assert!(window.cwnd > 50.02, "a segment per window more, and CUBIC's own growth");
         window.cwnd = 50.0;
