@@ -578,6 +578,12 @@ pub trait CongestionControl {
         None
     }
 
+    /// Most segments that leave at once where Linux hands trains to its device, if the law's module decides on that
+    /// (`tso_segs`).
+    fn longest_train(&self) -> Option<f64> {
+        None
+    }
+
     /// The RTT sample that the timer is to learn from instead of `rtt`, taken for the segment that ends at `end`;
     /// `None` discards it.
     fn filter_rtt(&mut self, rtt: Span, end: u64, now: Time) -> Option<Span> {

@@ -223,6 +223,12 @@ macro_rules! controllers {
                     Controller::External(controller) => controller.pacing_rate(),
                 }
             }
+            fn longest_train(&self) -> Option<f64> {
+                match self {
+                    $(Controller::$type(controller) => controller.longest_train(),)*
+                    Controller::External(controller) => controller.longest_train(),
+                }
+            }
             fn filter_rtt(&mut self, rtt: Span, end: u64, now: Time) -> Option<Span> {
                 match self {
                     $(Controller::$type(controller) => controller.filter_rtt(rtt, end, now),)*

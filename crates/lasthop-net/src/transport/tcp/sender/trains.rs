@@ -88,6 +88,9 @@ impl Connection {
 
     /// Segments of the longest train.
     fn longest_train<E: RecoveryEngine>(&self, engine: &E) -> u32 {
+        if let Some(segments) = self.host.law().longest_train() {
+            return segments as u32;
+        }
         let mss = f64::from(self.mss);
         let srtt = self.rtt.srtt().seconds();
         let paced = self.needs.pacing.then(|| self.host.law().pacing_rate()).flatten();
