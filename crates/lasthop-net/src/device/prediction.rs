@@ -156,16 +156,19 @@ impl Prediction {
         }
     }
 
-    /// These bytes have departed. By departures those that leave at the same moment are one.
+    /// These bytes have departed. By departures those that leave at the same moment are one; where the first of them
+    /// did not wait, the others tell nothing of the rate either.
     fn serve(&mut self, departed: Time, bytes: u16, busy: Span) {
+        if let (Recent::Departures(_), Span::ZERO) = (self.recent, busy) {
+            let Some(last) = self.services.back_mut().filter(|last| last.departed == departed) else {
+                return;
+            };
+            last.bytes += u32::from(bytes);
+        } else {
+            self.services.push_back(Service { departed, bytes: bytes.into(), busy });
+        }
         self.served_bytes += u64::from(bytes);
         self.busy = self.busy + busy;
-        if let (Recent::Departures(_), Span::ZERO, Some(last)) = (self.recent, busy, self.services.back_mut())
-        {
-            last.bytes += u32::from(bytes);
-            return;
-        }
-        self.services.push_back(Service { departed, bytes: bytes.into(), busy });
     }
 
     fn forget_before(&mut self, oldest: Time) {
@@ -287,6 +290,29 @@ mod tests {
             hand_on(&mut prediction, number, millis(30));
         }
         assert_eq!(prediction.queueing(millis(30)), Span::from_millis(1));
+    }
+
+    /// A queue of ten packets is served at 500 kB/s. Then trains of five leave whole, each as soon as it has come:
+    /// their heads did not wait, so they add neither bytes nor time.
+    #[test]
+    fn trains_that_do_not_wait_tell_nothing_of_the_rate() {
+        let mut prediction = Prediction::new(Span::ZERO, Recent::Departures(100));
+        for number in 0..10 {
+            hand_on(&mut prediction, number, millis(0));
+        }
+        for number in 0..10 {
+            comes(&mut prediction, number, millis(u64::from(2 * number + 2)));
+        }
+        for train in 1..200 {
+            let numbers = 5 * train + 10..5 * train + 15;
+            for number in numbers.clone() {
+                hand_on(&mut prediction, number, millis(u64::from(100 * train)));
+            }
+            for number in numbers {
+                comes(&mut prediction, number, millis(u64::from(100 * train + 1)));
+            }
+        }
+        assert_eq!((prediction.served_bytes, prediction.busy), (9_000, Span::from_millis(18)));
     }
 
     /// TV-32.2: the first of a queue is the first from its arrival or the departure before it, and this is heard of
