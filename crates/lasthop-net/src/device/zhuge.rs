@@ -18,10 +18,11 @@
 //! *Validation:* predictions and delays by hand (TV-32); the predicted wait of every packet against the one it had, at
 //! a link of a known rate; a drop of the rate with and without it (`tests/base_station.rs`).
 //!
-//! *Limitations:* the sender must be delay-based: a loss-based one does not react to it. A grown RTT persists until the
-//! gaps between ACKs exceed their delay, so that Vegas sends too little for a while, and permanently with a large
-//! `limit`. Only for TCP: the paper also writes the predicted arrivals into the RTP feedback of calls, which is not
-//! done here, so a link that no TCP crosses is refused. To delay such reports would do nothing: they carry the times.
+//! *Limitations:* the sender must be delay-based: a loss-based one does not react to it. A grown RTT persists until
+//! the queue falls or the gaps between ACKs exceed their delay. With the `limit` of 10 ms a sender learns little of a
+//! queue that grows by hundreds. Only for TCP: the paper also writes the predicted arrivals into the RTP feedback of
+//! calls, which is not done here, so a link that no TCP crosses is refused. To delay such reports would do nothing:
+//! they carry the times.
 //!
 //! *Cost:* 80 B for each packet that waits in the link, and 0.2 kB for each connection.
 //!

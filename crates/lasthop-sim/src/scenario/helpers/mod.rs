@@ -432,6 +432,9 @@ fn check_agents(
     let mut only_datagrams = true;
     let helps = |flow: &FlowPlan, path: &[DirectionId]| {
         path.iter().any(|&one| {
+            if agent == "zhuge" {
+                return stands.contains(&one);
+            }
             let (here, beyond) = (start_of(&network.links, one), start_of(&network.links, opposite(one)));
             (stands.contains(&one) && here != flow.source)
                 || (stands.contains(&opposite(one)) && beyond != flow.sink)
@@ -457,6 +460,10 @@ fn check_agents(
             _ => "leave it out, or choose a TCP transport; reports of calls are not delayed",
         };
         (message, remedy)
+    } else if agent == "zhuge" {
+        let message =
+            format!("a {agent} at link {name} has nothing to predict: no flow of TCP sends data its way");
+        (message, "put it at the direction of the link in which the data goes")
     } else {
         let message = format!("a {agent} at link {name} is at an end of every flow that crosses it");
         (message, "put it in front of the lossy link, at the base station")
