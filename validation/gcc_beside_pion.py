@@ -237,10 +237,10 @@ medians of how much later pion's is, and of the rate that it has for what arrive
 Both follow draft-ietf-rmcat-gcc, with other parts. Ours has the line through 20 points and the gains of the
 threshold of WebRTC today (0.0087 up, 0.039 down); pion has the Kalman filter of the draft and 0.01 up,
 0.00018 down, so its threshold hardly falls and it decides less often. With the gains of WebRTC it finds
-nearly every overuse that ours finds; where delays vary it then finds as many again, since its filter smooths
-less. Ours alone are also falls for losses. Where pion's overuse lasts, one of its decisions meets several of
-ours. The received rate is measured over 500 ms there and by WebRTC's estimator here; what the rate falls to
-is 0.85 of it in both.
+nearly every overuse that ours finds; where delays vary it then finds twice as many more, since its filter
+smooths less. Ours alone are also falls for losses. Where pion's overuse lasts, one of its decisions meets
+several of ours. The received rate is measured over 500 ms there and by WebRTC's estimator here; what the rate
+falls to is 0.85 of it in both.
 """,
         encoding="utf-8",
     )

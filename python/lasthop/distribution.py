@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 COMPLETION = "completion_s"
 #: The delay of each packet, which the trace tells.
 PACKET_DELAY = "packet_delay_s"
+#: How the transport of a flow over a real stack begins.
+STACK = "^(quinn|noq|smoltcp)"
 #: What a picture without a single value is answered with.
 WITHOUT = "no flow has one in what was measured; name another quantity, or measure for longer"
 #: What a curve counts, by the table of its column.
@@ -100,9 +102,9 @@ def of_run(run: Run, name: str, label: str | None = None) -> list[Sample]:
         after = pl.col("time_s") > marks_of(run.scenario, run.seed).warmup_s
         values = _numbers(run.series, wanted, run.seed).filter(after).select("flow", wanted.name)
     else:
-        # Those of a real stack have one kind in both directions.
-        one_way = flows.filter(pl.col("acks_sent").fill_null(0) == 0)["name"].to_list()
-        values = _delays(run.hops, one_way)
+        # The datagrams of a real stack have one kind in both directions.
+        stacks = flows.filter(pl.col("transport").str.contains(STACK))["name"].to_list()
+        values = _delays(run.hops, stacks)
     late = _unfinished(flows.to_dicts()) if wanted.name == COMPLETION else Counter[str]()
     told = values.drop_nulls().join(
         flows.select(pl.col("name").alias("flow"), "transport"), on="flow", maintain_order="left"
@@ -168,14 +170,14 @@ def _numbers(table: pl.DataFrame, wanted: Quantity, seed: int) -> pl.DataFrame:
     return table
 
 
-def _delays(hops: pl.DataFrame, one_way: Sequence[str]) -> pl.DataFrame:
+def _delays(hops: pl.DataFrame, stacks: Sequence[str]) -> pl.DataFrame:
     """Return how long each packet with data was under way, of those that came to their end.
 
-    In flows that go one way datagrams are data.
+    Datagrams are data, but for those of real stacks.
     """
     from lasthop.extras import pl
 
-    is_datagram = (pl.col("kind") == "udp") & pl.col("flow").is_in(one_way)
+    is_datagram = (pl.col("kind") == "udp") & ~pl.col("flow").is_in(stacks)
     data = hops.filter((pl.col("kind") == "data") | is_datagram)
     packets = data.group_by("flow", "packet", maintain_order=True).agg(
         ((pl.col("arrive_ns").max() - pl.col("enqueue_ns").min()) / 1e9).alias(PACKET_DELAY),

@@ -111,5 +111,5 @@ def unfinished(values: Sequence[Sequence[Any]], column: Column) -> str:
     # As many as come by chance; otherwise a whole number.
     flows = math.fsum(len(of_seed) for of_seed in values) / len(values)
     counted = f"{int(flows):,}" if flows.is_integer() else number_text(flows)
-    share = int(finished) if finished.is_integer() else f"{finished:.1f}"
+    share = f"{int(finished):,}" if finished.is_integer() else f"{finished:,.1f}"
     return "" if finished in (0, flows) else f"{share} of {counted} finished"
