@@ -490,10 +490,23 @@ test("if a run takes long, figures of one seed come first and the others wait to
 test("a sender that begins later than another is not taken for slow", async () => {
   const { page, wrong, close } = await open(browser, `${server.address}#scenario=lossy-last-hop&senders=reno,vegas&seeds=1-2`, {}, () => {
     Object.defineProperty(Navigator.prototype, "hardwareConcurrency", { get: () => 2 });
+    // How long people wait for all first seeds, 4 s, is another matter, and a busy machine may need them.
+    const start = globalThis.setTimeout;
+    globalThis.setTimeout = (then, time, ...rest) => (time === 4000 ? 0 : start(then, time, ...rest));
+    // The first seed of vegas begins late, and the second seeds wait until it is over.
     const post = Worker.prototype.postMessage;
+    const later = [];
+    let isOver = false;
     Worker.prototype.postMessage = function (message, ...rest) {
-      const isLate = message.job?.op === "run" && message.job.seed === 1 && JSON.stringify(message.job.overrides).includes("vegas");
-      setTimeout(() => post.call(this, message, ...rest), isLate ? 1000 : 0);
+      const go = () => post.call(this, message, ...rest);
+      const { op, seed, overrides } = message.job ?? {};
+      if (op === "run" && seed === 2 && !isOver) return void later.push(go);
+      if (op !== "run" || !JSON.stringify(overrides).includes("vegas")) return go();
+      this.addEventListener("message", ({ data }) => {
+        isOver ||= data.kind === "done";
+        if (isOver) for (const one of later.splice(0)) one();
+      });
+      start(go, 3000);
     };
   });
   await page.waitForFunction(() => document.querySelector(".results")?.getAttribute("aria-busy") === "false" && document.querySelector(".took"), null, { timeout: 60_000 });

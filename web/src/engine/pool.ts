@@ -15,8 +15,8 @@ export class EngineError extends Error {
 /** The job was taken back. */
 export class Cancelled extends Error {}
 
-/** What is told of a run that goes on: how far it is, and what there is of it. */
-export type Told<Begun> = (seconds: number, begun?: Begun) => void;
+/** What is told of a run that goes on: how far it is, what there is of it, and how long its worker has been at it. */
+export type Told<Begun> = (seconds: number, begun: Begun | undefined, passed_ms: number) => void;
 
 /** What may be cancelled together: runs of the first seeds and of the rest, windows of packets, and each kind of the other
  * jobs. */
@@ -222,7 +222,7 @@ export class Pool {
     const { busy } = hand;
     if (!busy || busy.id !== answer.id) return;
     if (answer.kind === "progress") {
-      busy.waiting.told?.(answer.seconds, answer.begun as never);
+      busy.waiting.told?.(answer.seconds, answer.begun as never, answer.passed_ms);
       return;
     }
     hand.busy = null;

@@ -251,6 +251,6 @@ export interface About {
 }
 
 export type Answer =
-  | { id: number; kind: "progress"; seconds: number; begun?: Series | Window }
+  | { id: number; kind: "progress"; seconds: number; passed_ms: number; begun?: Series | Window }
   | { id: number; kind: "done"; value: unknown }
   | { id: number; kind: "failed"; failure: Failure };

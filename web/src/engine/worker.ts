@@ -212,8 +212,9 @@ self.onmessage = async (event: MessageEvent<{ module: WebAssembly.Module } | { i
   }
   memory = (await ready)?.memory ?? null;
   const { id, job } = data;
+  const started = performance.now();
   try {
-    const value = await answer(job, (seconds, begun) => self.postMessage({ id, kind: "progress", seconds, begun }, { transfer: [...buffers(begun)] }));
+    const value = await answer(job, (seconds, begun) => self.postMessage({ id, kind: "progress", seconds, begun, passed_ms: performance.now() - started }, { transfer: [...buffers(begun)] }));
     self.postMessage({ id, kind: "done", value }, { transfer: [...buffers(value)] });
   } catch (error) {
     self.postMessage({ id, kind: "failed", failure: failureOf(error) });

@@ -334,15 +334,12 @@ export async function run(isPatient = false): Promise<void> {
     const { key } = variant;
     const name = `${key} ${index}`;
     const job = { source, overrides: overridesFor(checked, variant), seed: seed + index, series: index === 0 };
-    let begun: { at: number; seconds: number } | null = null;
-    const result = await pool.run(job, index === 0 ? "run" : "rest", (seconds, series) => {
+    const result = await pool.run(job, index === 0 ? "run" : "rest", (seconds, series, own) => {
       progress.set(name, seconds / duration_s);
-      const now = performance.now();
-      const passed = now - started;
-      // By its pace a long run is known early; the others leave it the machine. It may have begun later than the first.
-      begun ??= { at: now, seconds };
-      const own = now - begun.at;
-      if (index === 0 && !isHeld && own > EARLY && own * duration_s > SLOW * PATIENCE * (seconds - begun.seconds)) hold();
+      const passed = performance.now() - started;
+      // By its own pace a long run is known early; the others leave it the machine. Some begin later than the first, and
+      // what they tell waits while the page draws.
+      if (index === 0 && !isHeld && own > EARLY && own * duration_s > SLOW * PATIENCE * seconds) hold();
       if (series) {
         partial.set(key, { series, seconds });
         // What has not reached the part that is seen has no curve yet, and to draw its words would only put off the first.
