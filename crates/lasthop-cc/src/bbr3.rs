@@ -17,7 +17,10 @@
 //! *Limitations:* the draft's caution after a probe that was too much acts almost never: it wants the long-term bound
 //! in flight when an ACK has been taken, and the window has that bound. The offload budget is one quantum, as for
 //! QUIC, unless `offload` says otherwise. A path without noise never shows a lower RTT, so that even an
-//! application-limited flow visits `ProbeRTT` every five seconds.
+//! application-limited flow visits `ProbeRTT` every five seconds. Where such a visit begins in the first round trip
+//! after a probe, the draft (`AdaptLongTermModel`) does not count that cycle, so that the maximum rate of earlier ones
+//! stays: from 100 to 10 Mbit/s with a queue of two products of the first rate, every cycle ended so for 40 s, and the
+//! queue stayed at 0.7 s.
 //! *Kernel counterpart:* none; version 1 is `tcp_bbr`.
 //! *References:* Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr-06.
 
