@@ -476,11 +476,11 @@ def page(data: pl.DataFrame) -> str:
 
 def draw(data: pl.DataFrame, file: Path = FIGURE) -> None:
     """Write the figure: curves of the thresholds."""
-    import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "lasthop"
+    from validation import pictures
+
+    pictures.begin()
     cases = runs_of(data)
     figure, axes = plt.subplots(1, len(ROC_CELLS), figsize=(11, 5.2), sharex=True, sharey=True)
     styles = itertools.cycle("osD^v<P>X*hd")
@@ -496,11 +496,7 @@ def draw(data: pl.DataFrame, file: Path = FIGURE) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=6, frameon=False)
     figure.tight_layout(rect=(0, 0.1, 1, 1))
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-    # matplotlib ends lines of paths with blanks.
-    lines = file.read_text(encoding="utf-8").splitlines()
-    file.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    pictures.save(figure, file)
 
 
 def write(data: pl.DataFrame) -> None:

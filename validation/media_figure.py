@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
+
+from validation import pictures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +23,7 @@ def draw(
     rates: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> None:
     """Draw a panel for each sender: what each second brought of its videos, and the capacity, in Mbit/s."""
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "lasthop"
+    pictures.begin()
     rows = -(-len(rates) // COLUMNS)
     figure, axes = plt.subplots(rows, COLUMNS, figsize=(8, 1.7 * rows), sharex=True, sharey=True)
     times = [at for at, _ in capacity] + [end]
@@ -40,8 +40,4 @@ def draw(
     figure.supxlabel("time (s)", fontsize=9)
     figure.supylabel("rate (Mbit/s)", fontsize=9)
     figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-    # matplotlib ends lines of paths with blanks.
-    lines = file.read_text(encoding="utf-8").splitlines()
-    file.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    pictures.save(figure, file)

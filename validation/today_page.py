@@ -267,11 +267,11 @@ def page(values: Values) -> str:
 
 def draw(values: Values, file: Path = FIGURE) -> None:
     """Write the figure: goodput over delay, a panel for each hop."""
-    import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "lasthop"
+    from validation import pictures
+
+    pictures.begin()
     drawn, axes = plt.subplots(2, (len(HOPS) + 1) // 2, figsize=(11, 6.6))
     styles = dict(zip(SENDERS, itertools.cycle("osD^v<P>X*hdp8H"), strict=False))
     for axis, (key, hop) in zip(axes.flat, HOPS.items(), strict=False):
@@ -290,11 +290,7 @@ def draw(values: Values, file: Path = FIGURE) -> None:
     handles, labels = axes.flat[0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="lower center", ncols=8, frameon=False)
     drawn.tight_layout(rect=(0, 0.08, 1, 1))
-    drawn.savefig(file, metadata={"Date": None})
-    plt.close(drawn)
-    # matplotlib ends lines of paths with blanks.
-    lines = file.read_text(encoding="utf-8").splitlines()
-    file.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    pictures.save(drawn, file)
 
 
 def write(data: pl.DataFrame) -> None:
