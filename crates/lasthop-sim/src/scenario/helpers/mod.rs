@@ -403,21 +403,51 @@ pub(super) fn check_crossings(root: &Reader<'_>, network: &Network, flows: &[Flo
     Ok(())
 }
 
-/// Refuses agents that no flow of TCP gives anything to do: they work by ACKs.
-fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
-    check_agents(root, network, flows, ("snoop", |one| matches!(one, Middlebox::Snoop(_))))?;
-    check_agents(root, network, flows, ("zhuge", |one| matches!(one, Middlebox::Zhuge(_))))
+/// An agent that works by ACKs of TCP, and what is said where no flow gives it anything to do.
+struct Agent {
+    name: &'static str,
+    is_one: fn(&Middlebox) -> bool,
+    /// What it does for the data that departs where it stands: from a host of its own as well, and not for what comes
+    /// the other way. Otherwise it stands anywhere but at the ends of a flow.
+    goes_by_departures: bool,
+    /// In place of it where only datagrams cross the link.
+    without_tcp: &'static str,
+    /// Why it is idle where flows of TCP cross the link, and where it belongs.
+    idle: (&'static str, &'static str),
 }
 
-fn check_agents(
-    root: &Reader<'_>,
-    network: &Network,
-    flows: &[FlowPlan],
-    (agent, is_one): (&str, fn(&Middlebox) -> bool),
-) -> Result<()> {
+const AGENTS: [Agent; 2] = [
+    Agent {
+        name: "snoop",
+        is_one: |one| matches!(one, Middlebox::Snoop(_)),
+        goes_by_departures: false,
+        without_tcp: "use arq, which repairs every packet, or choose a TCP transport",
+        idle: (
+            "is at an end of every flow that crosses it",
+            "put it in front of the lossy link, at the base station",
+        ),
+    },
+    Agent {
+        name: "zhuge",
+        is_one: |one| matches!(one, Middlebox::Zhuge(_)),
+        goes_by_departures: true,
+        without_tcp: "leave it out, or choose a TCP transport; reports of calls are not delayed",
+        idle: (
+            "has nothing to predict: no flow of TCP sends data its way",
+            "put it at the direction of the link in which the data goes",
+        ),
+    },
+];
+
+/// Refuses agents that no flow of TCP gives anything to do.
+fn check(root: &Reader<'_>, network: &Network, flows: &[FlowPlan]) -> Result<()> {
+    AGENTS.iter().try_for_each(|agent| check_agents(root, network, flows, agent))
+}
+
+fn check_agents(root: &Reader<'_>, network: &Network, flows: &[FlowPlan], agent: &Agent) -> Result<()> {
     let agents: Vec<DirectionId> = (network.links.iter().zip(0u32..))
         .flat_map(|(link, index)| [(&link.forward, 2 * index), (&link.reverse, 2 * index + 1)])
-        .filter(|(direction, _)| direction.middleboxes.iter().any(is_one))
+        .filter(|(direction, _)| direction.middleboxes.iter().any(agent.is_one))
         .map(|(_, direction)| direction)
         .collect();
     let Some(&first) = agents.first() else { return Ok(()) };
@@ -432,7 +462,7 @@ fn check_agents(
     let mut only_datagrams = true;
     let helps = |flow: &FlowPlan, path: &[DirectionId]| {
         path.iter().any(|&one| {
-            if agent == "zhuge" {
+            if agent.goes_by_departures {
                 return stands.contains(&one);
             }
             let (here, beyond) = (start_of(&network.links, one), start_of(&network.links, opposite(one)));
@@ -449,24 +479,18 @@ fn check_agents(
             }
         }
     }
+    let agent_name = agent.name;
     let (message, remedy) = if !is_crossed {
-        let message = format!("no flow crosses link {name}, at which a {agent} stands");
+        let message = format!("no flow crosses link {name}, at which a {agent_name} stands");
         (message, "put it at a link on the path of a flow")
     } else if only_datagrams {
-        let message =
-            format!("a {agent} at link {name} has no ACKs to read: only UDP or rate-based flows cross it");
-        let remedy = match agent {
-            "snoop" => "use arq, which repairs every packet, or choose a TCP transport",
-            _ => "leave it out, or choose a TCP transport; reports of calls are not delayed",
-        };
-        (message, remedy)
-    } else if agent == "zhuge" {
-        let message =
-            format!("a {agent} at link {name} has nothing to predict: no flow of TCP sends data its way");
-        (message, "put it at the direction of the link in which the data goes")
+        let message = format!(
+            "a {agent_name} at link {name} has no ACKs to read: only UDP or rate-based flows cross it"
+        );
+        (message, agent.without_tcp)
     } else {
-        let message = format!("a {agent} at link {name} is at an end of every flow that crosses it");
-        (message, "put it in front of the lossy link, at the base station")
+        let (why, remedy) = agent.idle;
+        (format!("a {agent_name} at link {name} {why}"), remedy)
     };
     Err(root.error(key, message, remedy))
 }
