@@ -7,9 +7,7 @@ with pauses, or is a Wi-Fi cell with a busy neighbour. The command stores the ru
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, dataclass
 from itertools import product
 from pathlib import Path
@@ -19,7 +17,7 @@ import polars as pl
 
 import lasthop as lh
 from validation.media import items, wrap
-from validation.today import asked, column
+from validation.today import asked, column, keep, run_all
 from validation.today_page import cell
 
 if TYPE_CHECKING:
@@ -254,17 +252,9 @@ def page(data: pl.DataFrame) -> str:
 
 def main() -> None:
     """Run everything and store the rows, then write the page."""
-    arguments = asked(__doc__, SEEDS, stored=True)
+    arguments = asked(__doc__, SEEDS)
     if not arguments.page:
-        tasks = [(case, arguments.seeds) for case in cases()]
-        found: list[tuple[Any, ...]] = []
-        with ProcessPoolExecutor(arguments.jobs) as pool:
-            for number, of_case in enumerate(pool.map(rows, tasks), 1):
-                found += of_case
-                print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-        data = pl.DataFrame(found, schema=SCHEMA, orient="row")
-        data.write_parquet(DATA, compression="zstd", statistics=False)
+        keep(run_all(rows, cases(), SCHEMA, arguments), DATA)
     PAGE.write_text(page(pl.read_parquet(DATA)), encoding="utf-8")
 
 

@@ -22,7 +22,7 @@ import lasthop as lh
 from lasthop.starter import ready
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "reference" / "senders-today.parquet"
@@ -357,29 +357,38 @@ def rows(task: tuple[Case, int]) -> list[tuple[str, str, str, int, float | None]
         ]
 
 
-def measure(seeds: int, jobs: int | None) -> pl.DataFrame:
-    """Run everything."""
-    tasks = [(case, seeds) for case in cases()]
-    found: list[tuple[str, str, str, int, float | None]] = []
-    with ProcessPoolExecutor(jobs) as pool:
+def run_all(
+    rows: Callable[[tuple[Any, int]], list[Any]],
+    cases: Sequence[Any],
+    schema: dict[str, Any],
+    asked: argparse.Namespace,
+) -> pl.DataFrame:
+    """Run every case over the seeds that are asked for, and say how far it is; return all rows."""
+    tasks = [(case, asked.seeds) for case in cases]
+    found: list[Any] = []
+    with ProcessPoolExecutor(asked.jobs) as pool:
         for number, of_case in enumerate(pool.map(rows, tasks), 1):
             found += of_case
             print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return pl.DataFrame(found, schema=SCHEMA, orient="row")
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
-def asked(description: str | None, seeds: int, *, stored: bool = False) -> argparse.Namespace:
-    """Return what the command line of a study over seeds says; `stored`: its rows can be shown again."""
+def keep(data: pl.DataFrame, file: Path) -> None:
+    """Store rows, the same bytes for the same rows."""
+    data.write_parquet(file, compression="zstd", statistics=False)
+
+
+def asked(description: str | None, seeds: int) -> argparse.Namespace:
+    """Return what the command line of a study over seeds says, whose rows are stored."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=None, help="runs at once; one per core if not given")
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds of each run")
-    if stored:
-        parser.add_argument(
-            "--page", action="store_true", help="write the page from the stored rows, run nothing"
-        )
+    parser.add_argument(
+        "--page", action="store_true", help="write the page from the stored rows, run nothing"
+    )
     return parser.parse_args()
 
 
@@ -387,9 +396,9 @@ def main() -> None:
     """Run everything and store the rows, then write page and figure."""
     from validation import today_page
 
-    arguments = asked(__doc__, SEEDS, stored=True)
+    arguments = asked(__doc__, SEEDS)
     if not arguments.page:
-        measure(arguments.seeds, arguments.jobs).write_parquet(DATA, compression="zstd", statistics=False)
+        keep(run_all(rows, cases(), SCHEMA, arguments), DATA)
     today_page.write(pl.read_parquet(DATA))
 
 
