@@ -234,6 +234,14 @@ def test_what_a_sender_holds_for_the_cause_of_losses_is_drawn() -> None:
     drawn = {panel.title: [line.name for line in panel.lines] for panel in run_panels(run)}
     for title in ("theta, (N + 1) over (C + 1)", "N, signs of a bad channel", "C, signs of congestion"):
         assert drawn[title] == ["xjtcp"], title
+    # At a loss they are what the trace has at some decision, and the run's figures say so of all of them.
+    counting, other = run.flows.select("^at_losses_.*$").iter_rows(named=True)
+    assert set(other.values()) == {None}
+    noted = windows.filter(pl.col("flow") == "xjtcp")["theta"].to_list()
+    least, greatest = counting["at_losses_theta_least"], counting["at_losses_theta_greatest"]
+    assert {least, greatest} <= set(noted)
+    assert min(noted) <= least < counting["at_losses_theta_mean"] < greatest <= max(noted)
+    assert counting["at_losses_channel_signs_mean"] > 0.0 < counting["at_losses_congestion_signs_mean"]
 
 
 def test_a_logarithmic_axis_says_so() -> None:

@@ -116,8 +116,7 @@ impl ClassStats {
         self.zero_window_time += report.zero_window_time.0;
         self.expired += report.expired;
         if let Some(verdicts) = verdicts {
-            let all = self.verdicts.get_or_insert_default().counts.as_flattened_mut();
-            all.iter_mut().zip(verdicts.counts.as_flattened()).for_each(|(all, own)| *all += own);
+            self.verdicts.get_or_insert_default().add(&verdicts);
         }
         self.rtt.add(report.rtt);
         self.delay.add(Some(&stats.delay));

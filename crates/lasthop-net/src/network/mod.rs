@@ -16,7 +16,7 @@ mod record;
 mod reroute;
 pub mod truth;
 
-use lasthop_cc::{LossKind, Signal};
+use lasthop_cc::{LossKind, LossSigns, Signal};
 use lasthop_core::calendar::Calendar;
 use lasthop_core::event::{Event, EventQueue, MAX_EVENTS, MAX_INDEX, Target, arrival_order};
 use lasthop_core::fingerprint::Fingerprint;
@@ -1112,10 +1112,17 @@ impl Network {
         self.truths[flow as usize].as_deref().and_then(|truths| truths.of(seq, now))
     }
 
-    /// The sender of `flow` takes the loss of the segment at `seq` for `belief`.
-    pub(crate) fn judge(&mut self, flow: u32, seq: u64, belief: LossKind, now: Time) {
+    /// The sender of `flow` takes the loss of the segment at `seq` for `belief`; `signs` are what its law has counted.
+    pub(crate) fn judge(
+        &mut self,
+        flow: u32,
+        seq: u64,
+        belief: LossKind,
+        signs: Option<LossSigns>,
+        now: Time,
+    ) {
         if let Some(truths) = &mut self.truths[flow as usize] {
-            truths.judge(seq, belief, now);
+            truths.judge(seq, belief, signs, now);
         }
     }
 

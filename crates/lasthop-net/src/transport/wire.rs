@@ -1,7 +1,7 @@
 //! What lies between a sender and everything else: where its packets go and how it is woken. `world.rs` implements it
 //! over the simulated network, tests by a record of what was sent.
 
-use lasthop_cc::LossKind;
+use lasthop_cc::{LossKind, LossSigns};
 use lasthop_core::packet::{NONE, Packet};
 use lasthop_core::time::Time;
 
@@ -29,8 +29,9 @@ pub trait Wire {
         let _ = seq;
         None
     }
-    /// The sender takes the loss of the segment at `seq` for `belief`. For measurement: nothing comes back.
-    fn judged(&mut self, seq: u64, belief: LossKind) {
-        let _ = (seq, belief);
+    /// The sender takes the loss of the segment at `seq` for `belief`; `signs` are what its law has counted. For
+    /// measurement: nothing comes back.
+    fn judged(&mut self, seq: u64, belief: LossKind, signs: Option<LossSigns>) {
+        let _ = (seq, belief, signs);
     }
 }

@@ -281,9 +281,9 @@ impl Wire for Port<'_> {
         self.network.truth(self.flow, seq, self.now)
     }
 
-    fn judged(&mut self, seq: u64, belief: LossKind) {
+    fn judged(&mut self, seq: u64, belief: LossKind, signs: Option<LossSigns>) {
         self.belief = Some(belief);
-        self.network.judge(self.flow, seq, belief, self.now);
+        self.network.judge(self.flow, seq, belief, signs, self.now);
     }
 }
 

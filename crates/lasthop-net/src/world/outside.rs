@@ -99,7 +99,7 @@ impl World {
         let (index, now) = (flow as u32, self.now);
         let lost = packets.clone().rev().find(|&seq| self.network.truth(index, seq, now).is_some());
         if let Some(seq) = lost.or(packets.last()) {
-            self.network.judge(index, seq, belief, now);
+            self.network.judge(index, seq, belief, None, now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use lasthop_core::time::Span;
 use lasthop_net::measure::{ClassStats, FlowStats};
-use lasthop_net::network::truth::Verdicts;
+use lasthop_net::network::truth::{SignsSeen, Verdicts};
 use lasthop_net::plan::{FlowPlan, Plan, Transport};
 use lasthop_net::traffic::client::Outcome;
 use lasthop_net::transport::endpoint::Endpoint;
@@ -50,6 +50,9 @@ columns! {
         fast_recoveries: Option<u64> = About::new("", "fast recoveries").sum();
         /// What losses were taken for, if the sender tells them apart.
         loss_verdicts: Option<LossVerdicts> = About::group("{}", "{}");
+        /// What the law had counted when it judged losses, if it counts signs of their causes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loss_signs: Option<Box<SignsAtLosses>> = About::group("at_losses_{}", "at losses: {}");
         /// window reductions that were undone because nothing had been lost (F-RTO, Eifel, DSACK); null for all but
         /// TCP
         undone_reductions: Option<u64> = About::new("", "undone reductions").sum();
@@ -161,6 +164,37 @@ columns! {
     }
 }
 
+columns! {
+    /// Signs of the causes of losses, as a law that counts them had them at the losses that it judged.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct SignsAtLosses {
+        /// what decides, theta of XJTCP: above 1 for the channel, below 1 for congestion; mean over the losses
+        theta_mean: f64 = About::new("", "mean theta").mean();
+        /// least theta
+        theta_least: f64 = About::new("", "least theta").mean();
+        /// greatest theta
+        theta_greatest: f64 = About::new("", "greatest theta").mean();
+        /// smoothed number of signs of a bad channel, N of XJTCP; mean over the losses
+        channel_signs_mean: f64 = About::new("", "mean N, signs of a bad channel").mean();
+        /// smoothed number of signs of congestion, C of XJTCP; mean over the losses
+        congestion_signs_mean: f64 = About::new("", "mean C, signs of congestion").mean();
+    }
+}
+
+impl SignsAtLosses {
+    pub(super) fn of(verdicts: &Verdicts) -> Option<Box<SignsAtLosses>> {
+        let SignsSeen { losses, theta, least_theta, greatest_theta, channel, congestion } = verdicts.signs?;
+        let mean = |sum: f64| sum / losses as f64;
+        Some(Box::new(SignsAtLosses {
+            theta_mean: mean(theta),
+            theta_least: least_theta,
+            theta_greatest: greatest_theta,
+            channel_signs_mean: mean(channel),
+            congestion_signs_mean: mean(congestion),
+        }))
+    }
+}
+
 impl LossVerdicts {
     pub(super) fn new(verdicts: &Verdicts) -> LossVerdicts {
         let [congestion, wireless, nothing] =
@@ -199,6 +233,7 @@ impl FlowSummary {
             timeouts: can.time_out.then_some(report.timeouts),
             fast_recoveries: can.recover.then_some(report.fast_recoveries),
             loss_verdicts: None,
+            loss_signs: None,
             undone_reductions: can.undo.then_some(report.undone_reductions),
             zero_windows: slow_reader.then_some(report.zero_windows),
             zero_window_s: slow_reader.then(|| report.zero_window_time.seconds()),
@@ -287,6 +322,7 @@ impl FlowSummary {
             timeouts: can.time_out.then_some(class.timeouts),
             fast_recoveries: can.recover.then_some(class.fast_recoveries),
             loss_verdicts: class.verdicts.as_ref().map(LossVerdicts::new),
+            loss_signs: class.verdicts.as_ref().and_then(SignsAtLosses::of),
             undone_reductions: can.undo.then_some(class.undone_reductions),
             zero_windows: slow_reader.then_some(class.zero_windows),
             zero_window_s: slow_reader.then(|| Span(class.zero_window_time).seconds()),

@@ -17,7 +17,7 @@ use crate::columns;
 use crate::columns::About;
 use crate::columns::devices::Counters;
 
-pub use self::flow::{Beliefs, FlowSummary, LossVerdicts};
+pub use self::flow::{Beliefs, FlowSummary, LossVerdicts, SignsAtLosses};
 pub use self::link::{LinkSummary, RadioSummary};
 pub use self::realtime::{RealtimeOptions, RealtimeSummary, Success};
 pub use self::split::SplitSummary;
@@ -108,7 +108,9 @@ impl Summary {
                 summary.transfer_bytes = world.length_of(index);
                 summary.history_samples = plan.history.as_ref().and(sender.report().history_samples);
                 summary.drawn = FlowDraws(plan.drawn.flows.get(&index).cloned().unwrap_or_default());
-                summary.loss_verdicts = network.verdicts(index).as_ref().map(LossVerdicts::new);
+                let verdicts = network.verdicts(index);
+                summary.loss_verdicts = verdicts.as_ref().map(LossVerdicts::new);
+                summary.loss_signs = verdicts.as_ref().and_then(SignsAtLosses::of);
                 summary
             })
             .collect();

@@ -56,7 +56,7 @@ impl Connection {
         if let Some(belief) = reduction.taken_for
             && self.measured.contains(now)
         {
-            wire.judged(seq, belief);
+            wire.judged(seq, belief, self.loss_signs());
         }
     }
 

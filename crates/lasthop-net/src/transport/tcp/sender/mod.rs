@@ -565,7 +565,7 @@ mod testing {
         fn wake(&mut self, at: Time) {
             self.wakes.push(at);
         }
-        fn judged(&mut self, _seq: u64, belief: LossKind) {
+        fn judged(&mut self, _seq: u64, belief: LossKind, _signs: Option<LossSigns>) {
             self.beliefs.push(belief);
         }
     }
