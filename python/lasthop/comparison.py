@@ -15,6 +15,7 @@ from lasthop.columns import AT, compared, known_names, matching, named, named_at
 from lasthop.errors import ArgumentError, RunError, ScenarioError
 from lasthop.laws import find as find_law
 from lasthop.laws import of_scenario
+from lasthop.quantities import quantity
 from lasthop.records import bottleneck_name, is_same, metric_value
 from lasthop.runner import Finished, Job, Outcome, Snapshot, run_jobs
 from lasthop.shown import OverTime
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 SERIES = tuple(name for name, switch in on_demand().items() if switch == "series")
 #: No helper in the network.
 NO_HELPER = "none"
+#: A bottleneck that is this much less busy than another is idle beside it.
+IDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +338,30 @@ class Comparison(OverTime):
     def verdicts(self) -> list[str]:
         """One sentence per metric and transport."""
         return [difference.verdict for difference in self.list_differences()]
+
+    @property
+    def idle(self) -> list[str]:
+        """Say of which transports delays and queues are short because they leave the bottleneck idle."""
+        share = named("utilisation")
+        if share is None:
+            return []
+        busy = {
+            name: stats.mean(metric_value(record, share, self.bottleneck) for record in records)
+            for name, records in self.runs.items()
+        }
+        told = {}
+        for difference in self.list_differences():
+            if difference.better is None or difference.metric.higher_is_better is not False:
+                continue
+            pair = (difference.transport, difference.baseline)
+            short, long = pair if difference.better else pair[::-1]
+            few, many = busy[short], busy[long]
+            if few is not None and many is not None and few < IDLE * many:
+                told[short] = (
+                    f"{short} keeps {self.bottleneck} {quantity(few, 'share')} busy, {long} "
+                    f"{quantity(many, 'share')}: delays and queues are shorter there because less is sent."
+                )
+        return list(told.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, as ``lasthop compare --json`` prints it."""

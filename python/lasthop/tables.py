@@ -128,6 +128,7 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         for name, records in comparison.runs.items()
         for remark in filled_by_repairs(records)
     ]
+    warnings += [Text(remark, style="yellow") for remark in comparison.idle]
     if seeds == 1:
         alone = "One seed cannot show a difference: use more seeds, such as --seeds 1-10."
         return Group(title, means, *_promises(comparison), *warnings, Text(alone, style="dim"))

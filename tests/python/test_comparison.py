@@ -264,6 +264,20 @@ def test_it_shows_itself(comparison: Comparison) -> None:
     assert "vegas carries 10 % less than reno (-10..-10 %)" in comparison._repr_html_()
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.02, True), (0.15, False)])
+def test_delays_of_an_idle_link_are_said_to_be_that(share: float, *, told: bool) -> None:
+    """Vegas keeps a shorter queue: no merit with a tenth of the load, one with three quarters."""
+    full = [record(seed, 1e6) for seed in range(5)]
+    less = [record(seed, 1e5, queue=1.0 + 0.1 * seed) for seed in range(5)]
+    for one in less:
+        one["links"][0]["utilisation"] = share
+    for pair in ({"reno": full, "vegas": less}, {"vegas": less, "reno": full}):
+        found = Comparison({"name": "lab"}, "0.1.0", pair, next(iter(pair)))
+        words = "vegas keeps bottleneck 2.00 % busy, reno 20.0 %: delays and queues are shorter there"
+        assert [text.startswith(words) for text in found.idle] == [True] * told
+        assert (words[:30] in repr(found)) == told
+
+
 def test_one_seed_says_once_that_it_shows_nothing() -> None:
     alone = lh.compare(lh.Scenario(lh.EXAMPLE), ["reno", "vegas", "cubic"], seeds=[1])
     lines = [line.strip() for line in repr(alone).splitlines() if "seed" in line]
