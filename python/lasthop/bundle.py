@@ -26,7 +26,7 @@ from lasthop.files import check_file, not_a_pipe, output_errors, reason_of, repl
 from lasthop.places import COMPARISON, RESULT, STUDY
 from lasthop.saved import check_saved
 from lasthop.stand_ins import unexecuted
-from lasthop.visible import UNSEEN
+from lasthop.visible import UNSEEN, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -228,7 +228,7 @@ def _refuse_outside(file: Path, source: Path, asked: AbstractSet[Path]) -> None:
     if not place.is_relative_to(folder):
         raise OutputError(
             f"'{source}' reads '{file}', which is not in its folder: to bundle it too, name both: "
-            f"lasthop bundle {source} {file}"
+            f"lasthop bundle {typed(source)} {typed(file)}"
         )
     for part in (place, *place.parents):
         if part == folder:

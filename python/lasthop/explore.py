@@ -20,6 +20,7 @@ from lasthop.scenario import toml_value
 from lasthop.scenario_text import files_of, toml_of
 from lasthop.syntax import LONGEST as LONGEST_TEXT
 from lasthop.syntax import toml
+from lasthop.visible import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,7 +115,7 @@ def folder_of_study(file: Path) -> Path | None:
     folder = Path("out", str(content.get("name", file.stem)))
     if not has_results(folder):
         raise ArgumentError(
-            f"'{file}' has not been run: there is no '{folder}'; 'lasthop study run {file}' makes it"
+            f"'{file}' has not been run: there is no '{folder}'; 'lasthop study run {typed(file)}' makes it"
         )
     return folder
 

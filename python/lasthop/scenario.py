@@ -15,6 +15,7 @@ from lasthop import _native, sources, stand_ins
 from lasthop.errors import ArgumentError, ScenarioError, TrustError, native_errors
 from lasthop.quantities import time_text
 from lasthop.senders import Sender, describe, describe_all
+from lasthop.visible import typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -218,7 +219,7 @@ class Scenario:
             if is_study(Path(path)):
                 raise ScenarioError(
                     f"scenario error: it is a study, not a scenario\n  at {path}\n"
-                    f"     'lasthop study run {path}' runs it"
+                    f"     'lasthop study run {typed(path)}' runs it"
                 ) from None
             raise
         return scenario

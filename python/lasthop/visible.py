@@ -1,8 +1,10 @@
-"""Control characters in texts that come from files, written out: every text for people goes through here."""
+"""Texts as people may see and copy them: control characters written out, and paths as a shell takes them."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 
 #: Characters that move a cursor, clear a screen, name a window or turn the direction of text.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -20,3 +22,15 @@ def visible(text: str) -> str:
     \u001b]0;title\u0007 of a	study
     """
     return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def typed(path: str | os.PathLike[str]) -> str:
+    """Return a path as one types it behind a command: quoted where a shell needs it, and never an option.
+
+    Examples
+    --------
+    >>> print(typed("my run.toml"), typed("-x.toml"), typed("/tmp/a.toml"))
+    'my run.toml' ./-x.toml /tmp/a.toml
+    """
+    text = os.fspath(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)

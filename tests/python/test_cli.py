@@ -205,6 +205,8 @@ def test_new_writes_a_scenario_that_runs(
     monkeypatch.chdir(tmp_path)
     result = command("new", "lab", "--topology", kind)
     assert result.stdout == "written: lab.toml\nnext:    lasthop run lab.toml\n"
+    # The next command is one that works, also where the name looks like an option.
+    assert command("new", "--", "-x").stdout == "written: -x.toml\nnext:    lasthop run ./-x.toml\n"
     assert tomllib.loads((tmp_path / "lab.toml").read_text())["name"] == "lab"
     ran = command("run", "lab.toml")
     assert ran.exit_code == 0, ran.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from lasthop.commands.deliver import compared, deliver_comparison
 from lasthop.commands.options import ForceOption, SeedsOption
 from lasthop.places import reserved
 from lasthop.terminal import EXIT_RUN, WIDTH_OF_NO_TERMINAL, note, say, user_errors
+from lasthop.visible import typed
 
 
 def new(
@@ -51,7 +51,7 @@ def new(
         for path in written:
             say(f"written: {path}")
         verb = "study run" if name in studies and topology is None else "run"
-        say(f"next:    lasthop {verb} {shlex.quote(str(written[-1]))}")
+        say(f"next:    lasthop {verb} {typed(written[-1])}")
 
 
 def demo(

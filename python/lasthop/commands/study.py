@@ -18,6 +18,7 @@ from lasthop.commands.options import JobsOption, SeedsOption, SetOption, TrustOp
 from lasthop.errors import ArgumentError, OutputError, RunError
 from lasthop.stand_ins import unexecuted
 from lasthop.terminal import user_errors
+from lasthop.visible import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -161,7 +162,7 @@ def new_study(
 
         path = write_study_starter(name)
         scenario = path.with_name(f"{path.stem}-scenario.toml")
-        terminal.say(f"written: {path}, {scenario}\nnext:    lasthop study run {path}")
+        terminal.say(f"written: {path}, {scenario}\nnext:    lasthop study run {typed(path)}")
 
 
 def _load(file: Path, seeds: str | None, settings: list[str] | None, *, trust: bool = False) -> Study:

@@ -38,6 +38,7 @@ from lasthop.studies.parts import (
     is_number,
     point_keys,
 )
+from lasthop.visible import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,7 +147,7 @@ class Reader:
             self.refuse(
                 "it is a scenario, not a study",
                 "",
-                f"'lasthop run {self._file}' runs it; a study names it with scenario = "
+                f"'lasthop run {typed(self._file)}' runs it; a study names it with scenario = "
                 f"\"{Path(self._file).name}\", and 'lasthop study new' writes one to start from",
             )
         self.keys(content, "", known)
