@@ -456,3 +456,21 @@ fn a_sleeping_cell_costs_nothing() {
         .run(1, SUMMARY);
     assert!(run.summary.events < 1000, "{}", run.summary.events);
 }
+
+/// A link ends each packet with a millisecond, when the cell takes the next one out of its queue: at an AQM such
+/// arrivals are counted, and half a millisecond later there are none.
+#[test]
+fn arrivals_that_meet_a_tti_are_counted() {
+    for (delay, meets) in [("1 ms", true), ("1.5 ms", false)] {
+        let users = "users = [{ node = \"u1\", cqi = 7 }]";
+        let text = Scene::lasting("3 s")
+            .with("[topology]\nkind = \"graph\"\nnodes = [\"server\", \"base\", \"u1\"]")
+            .link("server", "base", &format!("rate = \"9.6 Mbit/s\"\ndelay = \"{delay}\""))
+            .with(&format!("[[topology.cellular]]\nbase = \"base\"\n{users}\nqueue = \"codel\""))
+            .between("server", "u1", FLOOD);
+        let run = run_both_ways(text.text(), 1);
+        let down = &run.summary.links[2];
+        let tied = down.tied_arrivals.unwrap();
+        assert!(if meets { u64::from(tied) > down.packets_sent / 2 } else { tied == 0 }, "{delay}: {tied}");
+    }
+}

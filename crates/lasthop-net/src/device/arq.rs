@@ -312,6 +312,10 @@ impl ArqMachine {
     /// Does what is to be done now.
     fn run(&mut self, cx: &mut Cx<'_>) {
         self.settle(cx);
+        // Before the first transmission the transmitter has been free for ever.
+        if self.free_at <= cx.now && self.in_service > 0 {
+            cx.link(self.direction).gate.note_departure(self.free_at);
+        }
         while self.free_at <= cx.now
             && let Some(index) = self.next_frame(cx)
         {

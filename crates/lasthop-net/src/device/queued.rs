@@ -204,10 +204,8 @@ impl Element for Queued {
             self.run(cx);
         }
         if self.last_left(cx.now) == Some(cx.now) {
-            let (now, window) = (cx.now, cx.window);
-            let gate = &mut cx.link(self.direction).gate;
-            gate.note_departure(now);
-            gate.count_tie(now, &window);
+            let now = cx.now;
+            cx.link(self.direction).gate.note_departure(now);
         }
         if admit(parcel, &self.found(cx.now), self.direction, cx)
             && join(&mut self.waiting, parcel, &mut self.shed, self.direction, cx)

@@ -346,7 +346,6 @@ impl Link {
             let waiting_bytes = bytes - u64::from(in_service);
             found = Found { packets: waiting + 1, bytes, waiting, waiting_bytes, ..found };
         }
-        self.gate.count_tie(now, window);
         let marked = match self.gate.judge(arrival, &found, window) {
             Verdict::Admit => false,
             Verdict::Mark => true,

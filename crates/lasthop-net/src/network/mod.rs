@@ -755,16 +755,6 @@ impl Network {
         }
     }
 
-    /// Packets within the measured time that arrived at the queue of a direction in the instant in which another left
-    /// it; `None` where the queue is not managed, or a device lets packets leave that repeats them or shares the air.
-    pub fn tied_arrivals(&self, direction: DirectionId) -> Option<u64> {
-        let head = self.devices.get(self.heads[direction as usize] as usize).map(|slot| &slot.device);
-        if matches!(head, None | Some(Device::Queued(_))) {
-            return self.links[direction as usize].tied_arrivals();
-        }
-        None
-    }
-
     /// The retransmission of a direction, if it has any.
     pub fn arq(&self, direction: DirectionId) -> Option<&ArqMachine> {
         match &self.devices.get(self.heads[direction as usize] as usize)?.device {

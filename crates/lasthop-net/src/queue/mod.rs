@@ -539,11 +539,10 @@ impl Gate {
         }
     }
 
-    /// Counts a packet that arrives at `now`, if another leaves in this instant.
-    #[inline]
-    pub(crate) fn count_tie(&mut self, now: Time, window: &Window) {
-        if let Some(more) = &mut self.more {
-            more.tied += u64::from(more.left == Some(now) && window.contains(now));
+    /// The same for a station of a radio cell, which was last done with a packet at `freed`: zero before the first one.
+    pub(crate) fn note_freed(&mut self, freed: Time, now: Time) {
+        if freed == now && now > Time::ZERO {
+            self.note_departure(now);
         }
     }
 
@@ -551,6 +550,9 @@ impl Gate {
     pub(crate) fn judge(&mut self, arrival: &Arrival, found: &Found, window: &Window) -> Verdict {
         if window.contains(arrival.at) {
             self.found_waiting += found.waiting;
+            if let Some(more) = &mut self.more {
+                more.tied += u64::from(more.left == Some(arrival.at));
+            }
         }
         if found.packets >= u64::from(self.packet_limit) {
             return Verdict::Refuse(Cause::QueueOverflow);

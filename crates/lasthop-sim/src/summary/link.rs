@@ -47,7 +47,7 @@ columns! {
         tied_drops: u64 = About::new("packets", "drops that a tie decided").lower().sum();
         /// packets that arrived in the instant in which another left the queue; the departure comes first, so the
         /// queue is one packet shorter than in the other order. Counted at managed queues (RED, PIE, CoDel and the
-        /// like, `mark`), except on links with retransmission and on radio channels
+        /// like, `mark`); in a radio cell a packet leaves when its station is done with it
         tied_arrivals: Option<u32> = About::new("packets", "arrivals that met a departure").lower().sum();
         /// ECN-capable packets that were marked, on a link with `mark`
         marks: u64 = About::new("packets", "packets marked").sum();
@@ -133,7 +133,7 @@ impl LinkSummary {
             bytes_sent: stats.bytes,
             drops: Causes(link.drops()),
             tied_drops: link.tied_drops(),
-            tied_arrivals: None,
+            tied_arrivals: link.tied_arrivals().map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
             marks: link.marks(),
             radio: None,
             devices: DeviceSummary::of(counters),

@@ -134,10 +134,7 @@ impl Summary {
             .map(|(name, (link, direction))| {
                 let counters = counters.remove(&direction).unwrap_or_default();
                 let radio = network.radio(direction).map(RadioSummary::new).map(Box::new);
-                let tied_arrivals =
-                    network.tied_arrivals(direction).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-                let summary = LinkSummary::new(name, link, &Counters(counters), measured);
-                LinkSummary { tied_arrivals, radio, ..summary }
+                LinkSummary { radio, ..LinkSummary::new(name, link, &Counters(counters), measured) }
             })
             .collect();
         tell_shared_queues_once(&mut links, network, measured);

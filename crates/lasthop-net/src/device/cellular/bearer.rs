@@ -358,6 +358,10 @@ impl Bearer {
             return Some(Begun { bytes: parcel.bytes, left: u64::from(parcel.bytes) + u64::from(header) });
         }
         let served = self.waiting.pop(cx.now, &mut self.shed);
+        if served.is_some() {
+            let now = cx.now;
+            cx.link(self.direction).gate.note_departure(now);
+        }
         lose_shed(&mut self.shed, self.direction, cx);
         let Served { parcel, marked } = served?;
         if marked {

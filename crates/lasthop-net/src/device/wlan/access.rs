@@ -408,12 +408,10 @@ impl Medium {
             Some(Cause::ChannelError)
         } else {
             let contending = station.contending();
-            cx.link(gate).gate.found_beyond(contending, now, &window);
-            match cx.link(gate).gate.judge(
-                &Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() },
-                &found,
-                &window,
-            ) {
+            let gate = &mut cx.link(gate).gate;
+            gate.note_freed(station.freed, now);
+            gate.found_beyond(contending, now, &window);
+            match gate.judge(&Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() }, &found, &window) {
                 Verdict::Admit => None,
                 Verdict::Mark => {
                     cx.packets.get_mut(parcel.packet).flags |= flag::CE;

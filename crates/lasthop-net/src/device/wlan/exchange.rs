@@ -247,12 +247,10 @@ impl Medium {
         let refused = if cx.link(direction).corrupts(ErrorPosition::BeforeQueue, now, bytes) {
             Some(Cause::ChannelError)
         } else {
-            cx.link(gate).gate.found_beyond(held, now, &window);
-            match cx.link(gate).gate.judge(
-                &Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() },
-                &found,
-                &window,
-            ) {
+            let gate = &mut cx.link(gate).gate;
+            gate.note_freed(function.freed, now);
+            gate.found_beyond(held, now, &window);
+            match gate.judge(&Arrival { at: now, bytes, ect: parcel.ecn.can_be_marked() }, &found, &window) {
                 Verdict::Admit => None,
                 Verdict::Mark => {
                     cx.packets.get_mut(parcel.packet).flags |= flag::CE;
