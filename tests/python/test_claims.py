@@ -541,6 +541,26 @@ def test_functions(paper: Toy, quantity: str, value: float) -> None:
     assert atom.left.mean == pytest.approx(value)
 
 
+@pytest.mark.parametrize(
+    ("quantity", "shown"),
+    [
+        ("gain(goodput[reno,env=wired,n=4],goodput[reno,env=wired,n=2])", "+50"),
+        ("max(gain(goodput[vegas,env=wired],goodput[reno,env=wired]))", "+300"),
+        ("mean(gain(goodput[vegas,env=wired],goodput[reno,env=wired]))", "+144"),
+        ("abs(gain(goodput[reno,env=wired,n=2],goodput[reno,env=wired,n=4]))", "+33"),
+        # A quantity with a unit is compared with what it should be.
+        ("max(goodput[reno,env=wired])", "+200"),
+    ],
+)
+def test_the_effect_of_a_share_is_the_share_and_not_what_it_is_of_the_number_beside_it(
+    paper: Toy, quantity: str, shown: str
+) -> None:
+    """A gain of 13 % is not 30 % of the 10 % that a paper prints."""
+    number = "1" if quantity.startswith("max(goodput") else "0.10"
+    (atom,) = paper.find(f"{quantity} ~= {number}").atoms
+    assert str(atom.effect).startswith(shown)
+
+
 def test_a_function_that_is_not_computed_makes_a_claim_not_testable(paper: Toy) -> None:
     found = paper.find("bdp_packets(10,0.025,1000) ~= 30")
     assert found.outcome is MISSING

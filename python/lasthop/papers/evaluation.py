@@ -72,8 +72,9 @@ if TYPE_CHECKING:
 LEAST_FLAT_SPREAD = 0.02
 #: Quantifiers that one point can decide by holding.
 MEETS_BEST = frozenset({"some", "none"})
-#: Functions whose value is a share already.
+#: Functions whose value is a share already, and those that keep what they are given.
 SHARES = frozenset({"gain", "drop", "rise", "spread", "cv"})
+KEEPING = frozenset({"abs", "max", "min", "mean", "median", "first", "last"})
 #: A quantifier over at most this many comparisons shows each of them.
 SHOWN_COMPARISONS = 3
 
@@ -479,13 +480,20 @@ def _effect(node: Comparison, variants: Sequence[tuple[Floats, Floats]], limits:
     """Return how far the left side is from the right one, as a share of it; a share is left as it is."""
     if not limits.simulated or node.operator == "==":
         return None
-    share = isinstance(node.left, Call) and node.left.function in SHARES
+    share = _is_share(node.left)
     relative = not share and not (isinstance(node.right, Number) and node.right.value == 0)
     with np.errstate(all="ignore"):
         size = limits.spanning([left / right - 1 if relative else left for left, right in variants])
     if size is None or not math.isfinite(size.mean):
         return None
     return Effect(size, relative or share)
+
+
+def _is_share(node: Arithmetic) -> bool:
+    """Whether a quantity is a share, such as a gain or the largest of several."""
+    if not isinstance(node, Call):
+        return False
+    return node.function in SHARES or (node.function in KEEPING and _is_share(node.arguments[0]))
 
 
 def _doubt(node: Comparison, excesses: Sequence[Estimate]) -> str:
