@@ -335,6 +335,27 @@ def test_the_report_says_all_that_is_needed(command: Callable[..., Result], toy:
     assert str(here) not in text
 
 
+def test_what_a_reader_must_know_first_stands_first(
+    command: Callable[..., Result], toy: Path, here: Path
+) -> None:
+    """A bold paragraph with which notes begin stands below the table, once; judging again draws it anew."""
+    notes = "# Notes\n\n**Two names, one {}.** It is so.\n\nThe rest.\n"
+    (toy / "notes.md").write_text(notes.format("sender"), encoding="utf-8")
+    assert command("reproduce", toy, "--no-alternatives", "--out", "there", "--quick").exit_code == 0
+    report = here / "there" / "report.md"
+    for said in ("sender", "report"):
+        (toy / "notes.md").write_text(notes.format(said), encoding="utf-8")
+        if said == "report":
+            assert command("reproduce", toy, "--rejudge", "--out", "there").exit_code == 0
+        made = report.read_text(encoding="utf-8")
+        below = made.partition("| time of the last call |")[2]
+        first, quick, *_ = below.split("\n\n")[1:]
+        assert first == f"**Two names, one {said}.** It is so."
+        assert quick.startswith("**A quick look**")
+        assert made.count("Two names") == 1
+        assert made.endswith("## Notes\n\nThe rest.\n")
+
+
 def test_nothing_runs_twice_and_the_report_stays(
     command: Callable[..., Result], toy: Path, here: Path
 ) -> None:

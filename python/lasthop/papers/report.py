@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lasthop.papers.library import Experiment, Paper, Source, Value
+    from lasthop.papers.measurement import Dataset
     from lasthop.papers.reproduce import Reproduction
     from lasthop.studies import StudyResult
     from lasthop.studies.charts import Chart
 
 REPORT, VERDICTS, FIGURES = "report.md", "verdicts", "figures"
+#: How a bold paragraph on the runs begins, which is none of the notes.
+OF_RUNS = re.compile(r"\*\*(?:A quick look\*\*|\d+ runs failed:)")
 
 
 def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
@@ -166,10 +169,10 @@ def verdicts_frame(reproduction: Reproduction) -> pl.DataFrame:
 def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], command: str) -> str:
     """Return the text of the report."""
     paper = reproduction.paper
+    first, notes = _notes(paper, reproduction.datasets)
+    head = [f"# Paper {paper.number}: {paper.title or paper.subject}", _citation(paper)]
     parts = [
-        f"# Paper {paper.number}: {paper.title or paper.subject}",
-        _citation(paper),
-        *_effort(reproduction, command),
+        *_headed("\n\n".join([*filter(None, head), *_effort(reproduction, command)]), first),
         *readings.section(paper, reproduction.readings),
         *readings.stated(paper),
         *_summary(reproduction.judgements, len(reproduction.plan.also)),
@@ -181,10 +184,8 @@ def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], 
             for part in _experiment(reproduction, experiment, pictures.get(experiment.id, ()))
         ),
         *_now(reproduction, pictures.get(page.NOW, ())),
+        *notes,
     ]
-    notes = paper.notes()
-    if notes is not None:
-        parts += ["## Notes", _demoted(prose.filled(notes, paper, reproduction.datasets))]
     return "\n\n".join(_wrapped(part) for part in parts if part) + "\n"
 
 
@@ -368,21 +369,46 @@ def rejudge(paper: Paper, folder: Path) -> list[Judgement]:
     figures = _sections(old.get("Figures and tables", ""), "### ")
     if len(figures) != len(paper.experiments) + 1:
         raise PaperError(f"'{path}' is not a report of all figures: run lasthop reproduce {paper.number}")
-    parts = [old[""], *readings.section(paper, judged), *readings.stated(paper), *_summary(judgements)]
-    parts += [*_settings(paper, datasets), "## Figures and tables"]
+    first, notes = _notes(paper, datasets)
+    parts = [*_headed(old[""], first), *readings.section(paper, judged), *readings.stated(paper)]
+    parts += [*_summary(judgements), *_settings(paper, datasets), "## Figures and tables"]
     _, *drawn = figures.items()
     for (title, body), experiment in zip(drawn, paper.experiments.values(), strict=True):
         pictures = [line for line in body.splitlines() if line.startswith("![")]
         parts += [f"### {title}", *pictures, *_judged(paper, experiment, judgements)]
     if "Then and now" in old:
         parts.append("## Then and now\n\n" + old["Then and now"])
-    notes = paper.notes()
-    if notes is not None:
-        parts += ["## Notes", _demoted(prose.filled(notes, paper, datasets))]
+    parts += notes
     write_text(path, "\n\n".join(_wrapped(part) for part in parts if part) + "\n")
     write_text(folder / summary.VERDICTS, summary.verdicts_text(judgements))
     write_text(folder / readings.READINGS, readings.text(paper, judged))
     return judgements
+
+
+def _notes(paper: Paper, datasets: Mapping[str, Dataset]) -> tuple[list[str], list[str]]:
+    """Return what a reader must know first, and the section of the notes.
+
+    A bold sentence with which the notes begin is what changes how everything else is read: its paragraph
+    stands at the top of the report.
+    """
+    notes = paper.notes()
+    if notes is None:
+        return [], []
+    text = _demoted(prose.filled(notes, paper, datasets))
+    opening, _, rest = text.partition("\n\n")
+    first = [opening] if _is_bold(opening) else []
+    return first, ["## Notes", rest if first else text]
+
+
+def _is_bold(part: str) -> bool:
+    return part.startswith("**")
+
+
+def _headed(head: str, first: Sequence[str]) -> list[str]:
+    """Return what stands above the sections of a report, with what comes first drawn anew below the table."""
+    parts = [part for part in head.split("\n\n") if not _is_bold(part) or OF_RUNS.match(part)]
+    table = next(at for at, part in enumerate(parts) if part.startswith("|"))
+    return [*parts[: table + 1], *first, *parts[table + 1 :]]
 
 
 def _sections(text: str, mark: str) -> dict[str, str]:
