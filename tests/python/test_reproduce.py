@@ -14,7 +14,8 @@ import pytest
 
 from lasthop import _native
 from lasthop.errors import Interrupted
-from lasthop.papers import library, overview, reproduce, summary
+from lasthop.papers import library, overview, places, reproduce, summary
+from lasthop.papers.grammar import Series, children, parse
 from lasthop.papers.judge import MAIN
 from lasthop.papers.library import PaperError, load_paper
 from lasthop.studies import store
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+    from lasthop.papers.grammar import Node
+    from lasthop.papers.library import Claim
     from lasthop.studies import StudyResult
 
 CLAIMS = """
@@ -520,6 +523,59 @@ def test_data_are_gathered_under_the_claims_own_names(toy: Path, tmp_path: Path)
     assert data.points("avg_queue", {"proto": "vegas", "n": 2}, "limit") == [10.0, 30.0]
     samples = data.find("queue", {"proto": "reno", "n": 2, "limit": 10})
     assert len(samples) == 2
+
+
+def test_fewer_figures_give_no_series_other_values(
+    command: Callable[..., Result], toy: Path, tmp_path: Path
+) -> None:
+    """What another figure draws from other runs is left out, not taken from what a study measures by the way.
+
+    It was found on Table 1 of paper 003: alone, it gave the needless retransmissions of the whole WSC-TCP
+    where the figure of single mechanisms has those with all of them off.
+    """
+    by_the_way = TAB1[TAB1.index("[[metrics]]") :]
+    study = f'{FIG1}\n{by_the_way}\n[set]\nduration = "2 s"\n'
+    (toy / "studies" / "fig1.toml").write_text(study, encoding="utf-8")
+    found = {}
+    for asked in ("all", "fig1"):
+        told = ("--figure", asked, "--seeds", "1", "--no-alternatives", "--out", tmp_path / asked)
+        assert command("reproduce", toy, *told).exit_code == 0
+        (data,) = summary.read_series(load_paper(toy), tmp_path / asked / summary.SERIES).values()
+        found[asked] = [data.find("avg_queue", {"proto": "reno", "limit": 30, "n": n}) for n in (1, 2)]
+        assert data.find("goodput", {"proto": "reno", "n": 2})
+    assert found["fig1"] == [found["all"][0], {}]
+    assert found["all"][1]
+
+
+def used_series(claim: Claim) -> set[str]:
+    """Return the series that a claim speaks of."""
+    pending: list[Node] = [parse(claim.predicate)]
+    found = set()
+    while pending:
+        node = pending.pop()
+        pending += children(node)
+        if isinstance(node, Series):
+            found.add(node.name)
+    return found
+
+
+def test_table_1_of_paper_003_leaves_single_mechanisms_to_their_figure() -> None:
+    paper = load_paper(next(one for one in library.paper_folders() if one.name.startswith("003")))
+    left = places.left_to_others(paper, reproduce.choose(paper, "tab1"))
+    # NewReno runs are the same in both.
+    mechanisms = [dict(where) for where in left["spurious_fr"]]
+    assert [(one["impl"], one["mech"]) for one in mechanisms] == [("wsc", "none")]
+    assert not places.left_to_others(paper, reproduce.choose(paper, "all"))
+
+
+def test_no_claim_of_paper_003_rests_on_what_its_figures_leave_to_others() -> None:
+    paper = load_paper(next(one for one in library.paper_folders() if one.name.startswith("003")))
+    left: dict[tuple[str, ...], set[str]] = {}
+    for claim in paper.claims:
+        if claim.experiments not in left:
+            figures = [paper.experiments[name] for name in claim.experiments]
+            left[claim.experiments] = set(places.left_to_others(paper, figures))
+        assert not left[claim.experiments] & used_series(claim), claim.id
 
 
 def _check_page(text: str) -> None:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     Datum: TypeAlias = "float | Floats | dict[str, float]"
     Quantity: TypeAlias = "Floats | Curve | Samples"
     Scope = dict[str, Value]
+    #: Where a series stands on each of its axes.
+    Place: TypeAlias = "frozenset[tuple[str, Value]]"
 
 #: More choices than this of what runs leave open are cut to two for each maximum.
 MOST_CHOICES = 256
@@ -66,7 +68,7 @@ class Dataset:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._values: dict[str, dict[frozenset[tuple[str, Value]], dict[int, Datum]]] = {}
+        self._values: dict[str, dict[Place, dict[int, Datum]]] = {}
 
     def add(
         self, series: str, settings: Mapping[str, Value], seed: int, value: float | Sequence[float] | Floats
@@ -102,6 +104,14 @@ class Dataset:
         for name in {**self._values, **other._values}:
             union._values[name] = {**self._values.get(name, {}), **other._values.get(name, {})}
         return union
+
+    def without(self, places: Mapping[str, Collection[Place]]) -> Dataset:
+        """Return this without some places of series."""
+        kept = Dataset(self._vocabulary)
+        for name, points in self._values.items():
+            out = places.get(name, ())
+            kept._values[name] = {key: by_seed for key, by_seed in points.items() if key not in out}
+        return kept
 
     def differing(self, base: Dataset) -> Dataset:
         """Return what is not as in `base`."""
@@ -160,13 +170,17 @@ class Dataset:
                         found = value[function] if isinstance(value, dict) else aggregate(function, value)
                         yield f"{function}({series})", dict(sorted(key)), seed, found
 
-    def _key(self, settings: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
-        complete = self._vocabulary.settings(settings)
-        return frozenset(
-            (name, value if isinstance(value, str) else float(value))
-            for name, value in complete.items()
-            if name not in SAMPLE_AXES
-        )
+    def _key(self, settings: Mapping[str, Value]) -> Place:
+        return place(self._vocabulary, settings)
+
+
+def place(vocabulary: Vocabulary, settings: Mapping[str, Value]) -> Place:
+    """Return where settings, completed by the defaults of the paper, stand on each axis."""
+    return frozenset(
+        (name, value if isinstance(value, str) else float(value))
+        for name, value in vocabulary.settings(settings).items()
+        if name not in SAMPLE_AXES
+    )
 
 
 def _alike(one: Mapping[int, Datum], other: Mapping[int, Datum]) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.files import check_folder, write_text
 from lasthop.output import write_table
-from lasthop.papers import drawing, page, prose, readings, summary
+from lasthop.papers import drawing, page, places, prose, readings, summary
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict, changed_at_99, judge
@@ -79,8 +79,10 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
     text = folder / REPORT
     write_text(text, markdown(reproduction, pictures, command))
     write_table(verdicts_frame(reproduction), folder / f"{VERDICTS}.parquet", "parquet")
+    left = places.left_to_others(reproduction.paper, reproduction.plan.experiments)
+    kept = {name: data.without(left) for name, data in reproduction.datasets.items()}
     write_table(
-        summary.series_frame(reproduction.datasets, reproduction.paper.claims),
+        summary.series_frame(kept, reproduction.paper.claims),
         folder / summary.SERIES,
         "parquet",
     )
