@@ -102,7 +102,7 @@ def of_records(flows: Sequence[Mapping[str, Any]], name: str, front: str = "") -
         parts = _by_length(rows) if name == "completion_s" else [("", rows)]
         for part, members in parts:
             values = [float(row[name]) for row in members if isinstance(row.get(name), int | float)]
-            named = ", ".join(word for word in (front, label, part) if word)
+            named = ", ".join(dict.fromkeys(word for word in (front, label, part) if word))
             if values:
                 boxes.append(Box(named, front or group.transport, values, len(members) - len(values)))
     return boxes

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 STYLES = ("screen", "paper")
 #: What a journal takes: vectors.
@@ -28,6 +29,8 @@ BOTH_COLUMNS = 7.16
 #: Height of a panel over time, in inches, and of what is around all of them.
 PANEL = 1.2
 AROUND = 0.35
+#: What a page has for a figure with its caption, in inches: many panels get lower.
+MOST_HEIGHT = 8.8
 #: Height of a figure of one panel that has its legend below.
 SINGLE = 2.5
 #: The first comes with matplotlib; where an SVG is shown without it, the others look like it.
@@ -38,6 +41,12 @@ SMALL = 7
 LEGEND = 2.9
 KEY = 0.35
 LETTER = 0.045
+#: What a letter of the label of an axis takes, in inches.
+LABEL_LETTER = 0.05
+#: Points of a line that marks a place, and is no curve.
+MARK = 2
+#: What the engine calls a flow without a name: alone, it needs no legend.
+NAMELESS = "flow"
 #: Of a panel beside others: what a letter of its title takes, what is around the title, and a second line.
 TITLE_LETTER = 0.06
 BESIDE = 0.75
@@ -81,8 +90,14 @@ def dress(figure: Figure) -> None:
     columns = max((grid.ncols for grid in grids), default=1)
     rows = max((grid.nrows for grid in grids), default=1)
     width, height = figure.get_size_inches()
+    panel = min(PANEL, (MOST_HEIGHT - AROUND) / rows)
     if columns == 1:
-        figure.set_size_inches(ONE_COLUMN, PANEL * rows + AROUND)
+        high = panel * rows + AROUND
+        # A panel that is alone keeps its shape: of boxes there may be many.
+        high = max(high, min(MOST_HEIGHT, height * ONE_COLUMN / width)) if rows == 1 else high
+        figure.set_size_inches(ONE_COLUMN, high)
+        panel = (high - AROUND) / rows
+        _draw_through(figure)
     else:
         lines = _break_titles(figure, int((BOTH_COLUMNS / columns - BESIDE) / TITLE_LETTER))
         figure.set_size_inches(BOTH_COLUMNS, height * BOTH_COLUMNS / width + LINE * rows * (lines - 1))
@@ -94,10 +109,41 @@ def dress(figure: Figure) -> None:
         _place_legend(axes)
         axes.tick_params(labelsize=SMALL)
         # What is long beside a high panel is cut off beside a low one.
-        axes.set_ylabel(axes.get_ylabel().replace(" (", "\n("))
-        # What the shades mean is for the caption too.
-        axes.set_xlabel(axes.get_xlabel().partition(";")[0])
+        axes.set_ylabel(_broken(axes.get_ylabel(), int(panel / LABEL_LETTER)))
+        # What the shades mean is for the caption too, and what the ends of a box are.
+        axes.set_xlabel(axes.get_xlabel().partition(";")[0].partition(": ")[0])
     set_letters(figure)
+
+
+def _broken(label: str, letters: int) -> str:
+    r"""Break the label of an axis, before its unit and where it is longer than the axis.
+
+    Examples
+    --------
+    >>> _broken("share of flows with at most this value", 30)
+    'share of flows with at most\nthis value'
+    >>> _broken("one-way delay of\ndatagrams (ms)", 30)
+    'one-way delay of datagrams\n(ms)'
+    """
+    name, parenthesis, unit = label.replace("\n", " ").partition(" (")
+    return "\n".join([*textwrap.wrap(name, max(1, letters)), *(["(" + unit] if parenthesis else [])])
+
+
+def _draw_through(figure: Figure) -> None:
+    """Draw curves without gaps that are alone wherever they are: dashes tell lines apart."""
+    curves = {
+        axes: [line for line in axes.get_lines() if len(line.get_xydata()) > MARK] for axes in figure.axes
+    }
+    accompanied = {_look(line) for lines in curves.values() if len(lines) > 1 for line in lines}
+    for lines in curves.values():
+        for line in lines:
+            if _look(line) not in accompanied:
+                line.set_linestyle("-")
+
+
+def _look(line: Line2D) -> tuple[object, float]:
+    """Return what a line has in common with the others of its flow or link."""
+    return line.get_color(), line.get_linewidth()
 
 
 def _break_titles(figure: Figure, letters: int) -> int:
@@ -148,6 +194,9 @@ def _place_legend(axes: Axes) -> None:
     if axes.get_legend() is None:
         return
     handles, labels = axes.get_legend_handles_labels()
+    if labels == [NAMELESS]:
+        axes.get_legend().remove()
+        return
     axes.legend(
         handles,
         labels,

@@ -120,3 +120,59 @@ def test_what_no_journal_takes_is_refused(
     assert result.exit_code == 2
     assert told in " ".join(result.stderr.split())
     assert not (saved / "plot.pdf").exists()
+
+
+def test_labels_of_every_figure_lie_within_it(tmp_path: Path) -> None:
+    """Of one panel, of boxes, and of more panels than a column of usual ones has room for."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    video = lh.run(lh.Scenario.load("scenarios/video.toml").replace({"duration": "10 s"}), series=True)
+    transfers = lh.run(lh.Scenario.load("scenarios/short-transfers.toml").replace({"duration": "20 s"}))
+    out = tmp_path / "figure.svg"
+    draws = (
+        (lambda: video.plot(out), 10),
+        (lambda: video.plot(out, cdf="goodput"), 1),
+        (lambda: transfers.plot(out, box="completion"), 1),
+    )
+    for draw, rows in draws:
+        with for_paper.styled("paper"), mpl.rc_context(for_paper.SETTINGS):
+            figure = draw().figure
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            width, height = figure.get_size_inches()
+            assert (width, len(figure.axes)) == (3.5, rows)
+            assert height <= for_paper.MOST_HEIGHT
+            for axes in figure.axes:
+                labels = [axes.xaxis.label, axes.yaxis.label, *axes.get_yticklabels()]
+                labels += axes.get_legend().get_texts() if axes.get_legend() else []
+                for label in filter(lambda one: one.get_text(), labels):
+                    assert isinstance(label, Text)
+                    box = label.get_window_extent(canvas.get_renderer())
+                    assert box.x0 >= 0, label.get_text()
+                    assert box.x1 <= figure.bbox.x1, label.get_text()
+                    assert box.y0 >= 0, label.get_text()
+                    assert box.y1 <= figure.bbox.y1, label.get_text()
+
+
+def test_dashes_tell_curves_apart_and_one_alone_has_none() -> None:
+    alone = lh.Scenario.load("scenarios/walking-host.toml").replace({"duration": "20 s"})
+    both = lh.Scenario.load("scenarios/hidden-terminals.toml").replace({"duration": "10 s"})
+    looks = []
+    for scenario in (alone, both):
+        figure = lh.run(scenario, series=True).plot().figure
+        for_paper.dress(figure)
+        axes = next(one for one in figure.axes if "throughput" in one.get_ylabel())
+        looks.append(
+            (
+                len({line.get_linestyle() for line in axes.get_lines() if len(line.get_xydata()) > 2}),
+                all(line.get_linestyle() == "-" for line in axes.get_lines() if len(line.get_xydata()) > 2),
+            )
+        )
+    assert looks == [(1, True), (2, False)]
+
+
+def test_a_box_of_a_sender_is_named_once() -> None:
+    lossy = lh.Scenario.load("scenarios/lossy-last-hop.toml").replace({"duration": "10 s"})
+    figure = lh.compare(lossy, ["reno", "vegas"], seeds=[1]).plot(box="goodput").figure
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["reno (20)", "vegas (20)"]
