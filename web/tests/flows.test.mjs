@@ -1,7 +1,9 @@
 // Play: how flows fared, each for itself, beside what the command's tables say.
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
-import { beginAndEnd, browser, done, flawless, lasthop, open, server } from "./helpers.mjs";
+import { ROOT, beginAndEnd, browser, done, flawless, lasthop, open, server, sourceOf } from "./helpers.mjs";
 
 beginAndEnd();
 
@@ -64,4 +66,14 @@ test("a single flow has no spread", async () => {
   await flows("#scenario=single-flow&seeds=1", async (page, section) => {
     assert.equal(await section.count(), 0);
   });
+});
+
+test("a million values have a least and a greatest", async () => {
+  const { greatest, least } = await sourceOf("model/extent.ts");
+  const values = Float64Array.from({ length: 1_000_000 }, (_, place) => (place * 7919) % 1_000_003);
+  assert.deepEqual([least(values), greatest(values), greatest([], 1), greatest([0.5], 1)], [0, values.reduce((most, one) => Math.max(most, one)), 1, 1]);
+  // As arguments of one call they would not fit on the stack.
+  const source = path.join(ROOT, "web/src");
+  const spread = readdirSync(source, { recursive: true }).filter((name) => /\.tsx?$/.test(name) && /Math\.(?:min|max)\([^()]*\.\.\./.test(readFileSync(path.join(source, name), "utf8")));
+  assert.deepEqual(spread, []);
 });

@@ -3,6 +3,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { shownMean } from "../model/compare";
+import { greatest } from "../model/extent";
 import { apart, ticks } from "../model/figure";
 import { DASHES, textScale } from "../model/style";
 import { shownValue, type Axis, type Curve, type Point, type Value } from "./table";
@@ -64,7 +65,7 @@ function alongX(curves: Curve[], axis: Axis | null, width: number, right: number
   });
   // What is not turned stays within the picture.
   if (!slanted) for (const one of xTicks) one.at = Math.min(one.at, width - half(one));
-  const longest = Math.max(0, ...labels.map(({ label }) => label.length * LETTER));
+  const longest = greatest(labels.map(({ label }) => label.length * LETTER), 0);
   return { place, xTicks, slanted, deep: slanted ? longest * Math.sin((SLANT * Math.PI) / 180) : 0 };
 }
 
@@ -111,7 +112,7 @@ export function Figure({ curves, axis, metric, unit, most, chosen, choose }: { c
   const usual = Math.round(Math.min(620, Math.max(280, width * 0.44)));
   const larger = textScale();
   const isNarrow = width < 560;
-  const longest = Math.max(0, ...curves.map((curve) => curve.name.length));
+  const longest = greatest(curves.map((curve) => curve.name.length), 0);
   const right = isNarrow ? 12 : Math.min(210, 24 + Math.min(25, longest) * 7.6);
   // Turned labels take from below, not from the picture.
   const height = Math.round(usual + alongX(curves, axis, width, right).deep);

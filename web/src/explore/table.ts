@@ -4,6 +4,7 @@
 import ABOUT from "../../engine/about.json";
 import type { About, Overrides, ReadColumn, ReadTable } from "../engine/types";
 import { prefixFor } from "../model/compare";
+import { greatest } from "../model/extent";
 import { sum, type Estimate, type Statistics } from "../model/stats";
 
 export type Value = string | number;
@@ -242,7 +243,7 @@ export function curves(of: Explored, choice: Choice, statistics: Statistics): Cu
 
 /** The curves in the multiple of their unit in which the largest mean reads well, as the command chooses it. */
 export function prefixed(found: Curve[], unit: string): { curves: Curve[]; unit: string } {
-  const largest = Math.max(0, ...found.flatMap((curve) => curve.points.map((point) => Math.abs(point.estimate.mean))));
+  const largest = greatest(found.flatMap((curve) => curve.points.map((point) => Math.abs(point.estimate.mean))), 0);
   const [factor, name] = prefixFor(largest, unit);
   if (factor === 1) return { curves: found, unit };
   const of = (value: number | null) => (value === null ? null : value / factor);

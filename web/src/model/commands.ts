@@ -2,6 +2,7 @@
 
 import type { About, Checked, RunResult, Summary } from "../engine/types";
 import { Comparison, metricValue } from "./compare";
+import { greatest } from "./extent";
 import type { Statistics } from "./stats";
 import { AS_WRITTEN, shownSender, type State } from "./store";
 
@@ -73,7 +74,7 @@ export function python(state: State): string {
 
 /** Runs that have finished, seed by seed for every sender. */
 export function wholeSeeds(results: Map<string, (RunResult | null)[]>, senders: string[]): Map<string, Summary[]> {
-  const count = Math.max(0, ...senders.map((sender) => results.get(sender)?.length ?? 0));
+  const count = greatest(senders.map((sender) => results.get(sender)?.length ?? 0), 0);
   const whole = Array.from({ length: count }, (_, index) => index).filter((index) => senders.every((sender) => results.get(sender)?.[index]));
   return new Map(senders.map((sender) => [sender, whole.map((index) => results.get(sender)?.[index]?.summary as Summary)]));
 }

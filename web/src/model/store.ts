@@ -9,6 +9,7 @@ import type { About, Checked, Failure, Interruptions, Overrides, RunResult, Seri
 import type { ExploreGiven } from "../explore/given";
 import { Keys } from "./controls";
 import { clock } from "./clock";
+import { greatest } from "./extent";
 import { marksOf } from "./marks";
 import { seenSpan, usualSpan } from "./span";
 import { FIRST, READY } from "./ready";
@@ -386,7 +387,7 @@ export async function run(isPatient = false): Promise<void> {
   }
   const failed = ended.find((one) => one.status === "rejected" && !(one.reason instanceof Cancelled));
   const left = [...results.values()].flat().filter((result) => result === null).length;
-  const slowest = Math.max(0, ...[...results.values()].map((list) => list[0]?.took_ms ?? 0));
+  const slowest = greatest([...results.values()].map((list) => list[0]?.took_ms ?? 0), 0);
   show(true);
   update({
     running: false, done: 1, took: performance.now() - started,

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Column } from "../engine/types";
 import { prefixFor, type Comparison } from "../model/compare";
+import { greatest, least } from "../model/extent";
 import { corners, measuresOf, samplesOf, type Sample } from "../model/flows";
 import { ticks } from "../model/figure";
 import { useChosen, useStore } from "../model/store";
@@ -29,17 +30,17 @@ interface Scale {
 
 /** The axis of what is drawn between these values; `from` and `to` are its ends in the picture. */
 function scaleOf(ends: number[], factor: number, [from, to]: [number, number]): Scale {
-  const [least, most] = [Math.min(...ends) / factor, Math.max(...ends) / factor];
+  const [lowest, most] = [least(ends) / factor, greatest(ends) / factor];
   const shown = (value: number) => value.toLocaleString("en-GB", { maximumSignificantDigits: 3 });
-  if (least > 0 && most / least > WIDE) {
-    const [low, high] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
+  if (lowest > 0 && most / lowest > WIDE) {
+    const [low, high] = [Math.floor(Math.log10(lowest)), Math.ceil(Math.log10(most))];
     const x = (value: number) => from + ((Math.log10(value) - low) / (high - low)) * (to - from);
     const powers = Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
     const values = powers.flatMap((power) => (high - low > 3 ? [power] : [power, 3 * power])).filter((value) => value <= 10 ** high);
     return { x: (value) => x(value / factor), ticks: values.map((value) => ({ at: x(value), label: shown(value) })) };
   }
   // From zero, unless everything lies far from it.
-  const first = least >= 0 && least < 0.6 * most ? 0 : least;
+  const first = lowest >= 0 && lowest < 0.6 * most ? 0 : lowest;
   const span = most - first || Math.abs(most) || 1;
   const x = (value: number) => from + ((value - first) / span) * (to - from);
   return { x: (value) => x(value / factor), ticks: ticks(first, first + span, 6).map(({ value, label }) => ({ at: x(value), label })) };
@@ -67,7 +68,7 @@ interface DrawnProps {
 }
 
 function unitOf(samples: Sample[], column: Column): [number, string] {
-  return prefixFor(Math.max(...samples.map((one) => Math.abs(one.values.at(-1) ?? 0))), column.unit, column.share);
+  return prefixFor(greatest(samples.map((one) => Math.abs(one.values.at(-1) ?? 0))), column.unit, column.share);
 }
 
 function counted({ values, missing }: Sample): string {
@@ -81,7 +82,7 @@ function labelOf(one: Sample): string {
 function Boxes({ samples, column, style, width }: DrawnProps) {
   const [factor, unit] = unitOf(samples, column);
   const labels = samples.map(labelOf);
-  const left = Math.min(width * 0.45, 16 + LETTER * Math.max(...labels.map((one) => one.length)));
+  const left = Math.min(width * 0.45, 16 + LETTER * greatest(labels.map((one) => one.length)));
   const found = samples.map((one) => corners(one.values));
   const scale = scaleOf(found.flat(), factor, [left, width - RIGHT]);
   let at = TOP;

@@ -6,6 +6,7 @@ import { Comparison, prefixFor, shownMean, type Metric, type Verdict } from "../
 import { wholeSeeds } from "../model/commands";
 import { clock } from "../model/clock";
 import { offered, panels, queued, windowed, type Drawn, type Span } from "../model/curves";
+import { greatest } from "../model/extent";
 import { foremost, lookAt, type Look } from "../model/look";
 import { marksOf, meaningOf, type Mark } from "../model/marks";
 import { seenSpan, setSpan, usualSpan } from "../model/span";
@@ -136,7 +137,7 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
   const count = comparison.runs.get(comparison.baseline)?.length ?? 0;
   const unit = (metric: Metric): [number, string] => {
     const sizes = comparison.senders.map((sender) => Math.abs(comparison.estimate(sender, metric)?.mean ?? 0));
-    return prefixFor(Math.max(...sizes), metric.unit, metric.share);
+    return prefixFor(greatest(sizes), metric.unit, metric.share);
   };
   return (
     <section class="figures" aria-labelledby="figures-title">

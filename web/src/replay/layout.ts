@@ -1,6 +1,7 @@
 // Where the nodes of a path are drawn: in columns along the ways of the flows, and stations of a cell where they are.
 
 import type { Description } from "../engine/types";
+import { greatest, least } from "../model/extent";
 
 /** Most nodes in a column that are drawn as single ones, the height of a name, and the room above and below all, in px. */
 const MOST_NODES = 14;
@@ -104,14 +105,14 @@ export class Layout {
 
   constructor(private readonly description: Description) {
     this.column = columns(description);
-    const most = Math.max(0, ...this.column);
+    const most = greatest(this.column, 0);
     this.rows = Array.from({ length: most + 1 }, (_, at) => description.nodes.map((_name, node) => node).filter((node) => this.column[node] === at));
     this.order = description.nodes.map((_, node) => this.rows[this.column[node] ?? 0]?.indexOf(node) ?? 0);
   }
 
   /** How many nodes the fullest column has. */
   get height(): number {
-    return Math.max(1, ...this.rows.map((row) => row.length));
+    return greatest(this.rows.map((row) => row.length), 1);
   }
 
   /** Whether nodes stand too close together for a name beside each. Stations stand where they are, not in their columns. */
@@ -155,8 +156,8 @@ export class Layout {
     const { stations } = this.description;
     if (stations.length === 0) return;
     const points = stations.flatMap((station) => station.track.map(([, x, y]) => ({ x, y })));
-    const [left, right] = [Math.min(...points.map((p) => p.x)), Math.max(...points.map((p) => p.x))];
-    const [top, bottom] = [Math.min(...points.map((p) => p.y)), Math.max(...points.map((p) => p.y))];
+    const [left, right] = [least(points.map((p) => p.x)), greatest(points.map((p) => p.x))];
+    const [top, bottom] = [least(points.map((p) => p.y)), greatest(points.map((p) => p.y))];
     const isWired = placed.length > stations.length;
     const share = isWired ? 0.62 : 1;
     const span = Math.max(right - left, bottom - top, 1e-9);

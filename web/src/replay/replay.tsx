@@ -7,6 +7,7 @@ import { link } from "../model/address";
 import { clock } from "../model/clock";
 import { panels, type Drawn, type Panel, type Span } from "../model/curves";
 import { eventsOf } from "../model/events";
+import { greatest } from "../model/extent";
 import { download, png, SvgPen } from "../model/figure";
 import { marksOf } from "../model/marks";
 import { seenSpan, setSpan as showSpan, usualSpan } from "../model/span";
@@ -87,7 +88,7 @@ function drawStrip(canvas: HTMLCanvasElement, whole: Window, duration: number, g
     const place = Math.floor(((times[row] ?? 0) / duration) * width);
     if (list) list[place] = (list[place] ?? 0) + 1;
   }
-  const most = Math.max(1, ...bins.map((list) => list.reduce((best, one) => Math.max(best, one), 0)));
+  const most = greatest(bins.map((list) => greatest(list)), 1);
   const middle = height / 2;
   bins.forEach((list, side) => {
     context.fillStyle = side === 0 ? ink.ink : ink.bad;
