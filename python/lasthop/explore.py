@@ -141,26 +141,16 @@ def of_paper(paper: Paper, folder: Path, sources: Sources) -> dict[str, Any]:
     sources : Sources
         Gets the scenarios of its studies.
     """
-    from lasthop.papers import reproduce
+    from lasthop.papers import reproduce, words
     from lasthop.papers.summary import SERIES
 
-    words = paper.vocabulary
+    vocabulary = paper.vocabulary
     planned = reproduce.plan(paper, reproduce.choose(paper, None), alternatives=True)
     table = _table(folder / SERIES, "series") | {
         "title": paper.subject,
         "about": "",
-        "axes": _words_of_axes(paper, planned.studies),
-        "metrics": [
-            {
-                "name": one.name,
-                "label": _words_of_series(paper, one.name, planned.studies),
-                "unit": "" if one.unit == "count" else one.unit,
-                "scale": 1,
-                "most": None,
-                "help": one.means,
-            }
-            for one in words.series.values()
-        ],
+        "axes": words.of_axes(paper, planned.studies),
+        "metrics": words.of_series(paper, planned.studies),
         "x": None,
         "lines": [],
         "studies": [
@@ -169,7 +159,6 @@ def of_paper(paper: Paper, folder: Path, sources: Sources) -> dict[str, Any]:
             for entry in _studies(paper, setting, of_setting, sources)
         ],
     }
-    settings = {one.name: one.title for one in paper.alternatives}
     return {
         "title": f"Paper {paper.number}: {paper.title or paper.subject}",
         "tables": [table],
@@ -177,44 +166,11 @@ def of_paper(paper: Paper, folder: Path, sources: Sources) -> dict[str, Any]:
             "number": paper.number,
             "figures": [_figure(one) for one in paper.experiments.values()],
             "claims": _claims(paper, folder),
-            "settings": settings,
-            "defaults": _plain(words.defaults),
-            "conditional": {name: _plain(one) for name, one in words.conditional_defaults.items()},
+            "settings": words.of_settings(paper),
+            "defaults": _plain(vocabulary.defaults),
+            "conditional": {name: _plain(one) for name, one in vocabulary.conditional_defaults.items()},
         },
     }
-
-
-def _words_of_axes(paper: Paper, settings: Mapping[str, Mapping[str, Study]]) -> list[dict[str, Any]]:
-    """Return what the studies, and so the figures, call the axes of the claims and their values."""
-    from lasthop.papers.reproduce import claim_axes, claim_value, read_as
-
-    alternatives = {one.name: one for one in paper.alternatives}
-    found: dict[str, dict[str, Any]] = {}
-    for setting, studies in settings.items():
-        read_so = read_as(paper, alternatives[setting]) if setting in alternatives else paper
-        for study in studies.values():
-            names = claim_axes(read_so, study)
-            for axis in study.axes:
-                name = names[axis.name]
-                known = found.setdefault(
-                    name, {"name": name, "label": axis.label, "unit": axis.unit, "values": [], "labels": []}
-                )
-                for value, label in zip(axis.values, axis.labels, strict=True):
-                    ours = _number(claim_value(read_so, name, value))
-                    if ours not in known["values"]:
-                        known["values"].append(ours)
-                        known["labels"].append(label)
-    return list(found.values())
-
-
-def _words_of_series(paper: Paper, name: str, settings: Mapping[str, Mapping[str, Study]]) -> str:
-    """Return what a study calls the metric of a series, or else its name in words."""
-    source = paper.sources.get(name)
-    metrics = (
-        metric for studies in settings.values() for study in studies.values() for metric in study.metrics
-    )
-    label = next((one.label for one in metrics if source is not None and one.name == source.metric), None)
-    return label or paper.vocabulary.series[name].in_words
 
 
 class Sources:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lasthop.papers import overview, prose, readings, report, summary
+from lasthop.papers import overview, prose, readings, report, summary, words
 from lasthop.papers.decisions import Outcome
 from lasthop.papers.judge import Verdict
 from lasthop.papers.library import PaperError, Reading, load_paper, paper_folders
@@ -283,3 +283,37 @@ def test_lessons_stand_on_figures_and_tables_that_a_command_makes() -> None:
             paper = next(one for one in PAPERS if one.number == number)
             assert f"p{number}.{figure}" in paper.experiments, (number, figure)
     assert overview.lessons() in (REPORTS / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("paper", STORED, ids=lambda paper: paper.number)
+def test_kept_figures_carry_the_names_of_their_axes_and_series(paper: Paper) -> None:
+    """Opened alone, they are read in words: no axis and no series has only its name in the claims."""
+    import json
+
+    import polars as pl
+
+    path = REPORTS / paper.number / summary.SERIES
+    said = json.loads(pl.read_parquet_metadata(path)[words.KEY])
+    table = pl.read_parquet(path)
+    series = {name.partition("(")[2].removesuffix(")") or name for name in table["series"].unique()}
+    assert series <= {one["name"] for one in said["series"]}
+    axes = {one["name"]: one for one in said["axes"]}
+    points = [json.loads(point) for point in table["point"].unique()]
+    for point in points:
+        for axis, value in point.items():
+            assert axis in axes
+            assert isinstance(value, float) or value in axes[axis]["values"], (axis, value)
+    assert set(table["setting"].unique()) - {"main"} <= said["settings"].keys()
+    assert said["title"] == (paper.title or paper.subject)
+
+
+def test_words_of_no_axis_are_refused(tmp_path: Path) -> None:
+    folder = next(paper.folder for paper in PAPERS if paper.number == "004")
+    for path in folder.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    manifest = tmp_path / "paper.toml"
+    text = manifest.read_text(encoding="utf-8")
+    manifest.write_text(text.replace("[words] ", '[words]\nfoo = { label = "bar" }\n#'), encoding="utf-8")
+    with pytest.raises(PaperError, match=r"words\.foo is no axis of claims\.toml"):
+        load_paper(tmp_path)

@@ -219,6 +219,16 @@ test("what is dropped opens where it belongs, and what belongs nowhere is told",
   await drop("series.parquet", readFileSync(path.join(ROOT, "docs/papers/000/series.parquet")));
   await page.waitForSelector(".explored svg");
   assert.equal(await page.textContent("h2.name"), "series.parquet");
+  // The file of a paper says what its axes, their values and its series are called.
+  await drop("series.parquet", readFileSync(path.join(ROOT, "docs/papers/003/series.parquet")));
+  await page.waitForSelector("text=Paper 003: Efficient TCP enhancements for Hybrid Networks");
+  await page.waitForSelector(".explored svg");
+  const chosen = await page.$$eval(".choices select", (all) => all.map((one) => [one.closest("label").querySelector("span").textContent, ...[...one.options].map((option) => option.text)]));
+  for (const name of ["mean delay (s)", "sender", "links", "load", "long transfers"]) assert.ok(chosen.some((one) => one.includes(name)), name);
+  // Keys of claims.toml and of its studies.
+  assert.deepEqual(chosen.flat().filter((name) => /_|^(impl|link|mech|seq)$/.test(name)), []);
+  const ticks = await page.$$eval(".explored svg text", (all) => all.map((one) => one.textContent));
+  assert.equal(new Set(ticks).size, ticks.length, ticks.join(", "));
   await drop("broken.parquet", Buffer.from("PAR1xxxxPAR1"));
   await page.waitForFunction(() => /broken.parquet cannot be shown/.test(document.querySelector(".message.bad")?.textContent ?? ""));
   // A recording that the scenario names belongs to it.

@@ -311,6 +311,15 @@ class Vocabulary:
         return complete
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What figures call an axis of the claims that no study has, its unit, and its values."""
+
+    label: str
+    unit: str
+    values: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Paper:
     """A paper's folder, read: what it is, what it claims and how its figures are run."""
@@ -327,6 +336,7 @@ class Paper:
     sources: Mapping[str, Source]
     study_axes: Mapping[str, str]
     study_values: Mapping[str, Mapping[str, Value]]
+    words: Mapping[str, Words]
     alternatives: tuple[Alternative, ...]
     readings: tuple[Reading, ...]
     stated: tuple[Stated, ...]
@@ -442,13 +452,14 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
     _check_keys(
         path / MANIFEST,
         manifest,
-        "subject title authors year series axes values curves experiments alternatives readings stated now "
-        "quick",
+        "subject title authors year series axes values words curves experiments alternatives readings stated "
+        "now quick",
     )
     for key in (
         "series",
         "axes",
         "values",
+        "words",
         "curves",
         "experiments",
         "alternatives",
@@ -486,6 +497,9 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
         sources=sources,
         study_axes=manifest.get("axes", {}),
         study_values=manifest.get("values", {}),
+        words={
+            name: _words(path, name, entry, vocabulary) for name, entry in manifest.get("words", {}).items()
+        },
         alternatives=tuple(
             _alternative(path, name, entry, names, vocabulary)
             for name, entry in manifest.get("alternatives", {}).items()
@@ -514,6 +528,14 @@ def _vocabulary(content: dict[str, Any]) -> Vocabulary:
         },
         functions=content.get("functions", {}),
     )
+
+
+def _words(path: Path, name: str, entry: dict[str, Any], vocabulary: Vocabulary) -> Words:
+    _check_keys(path / MANIFEST, entry, "label unit values", f"words.{name}: ")
+    conditional = (axis for defaults in vocabulary.conditional_defaults.values() for axis in defaults)
+    if name not in {*vocabulary.axes, *vocabulary.defaults, *conditional}:
+        raise PaperError(f"{path / MANIFEST}: words.{name} is no axis of {CLAIMS}")
+    return Words(entry.get("label", name), entry.get("unit", ""), entry.get("values", {}))
 
 
 def _experiments(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _native
 from lasthop.files import check_folder, write_text
 from lasthop.output import write_table
-from lasthop.papers import drawing, page, places, prose, readings, summary
+from lasthop.papers import drawing, page, places, prose, readings, summary, words
 from lasthop.papers.evaluation import counted, write_estimate
 from lasthop.papers.grammar import Comparison, Number, Series, bracket, format_value, parse
 from lasthop.papers.judge import MAIN, Judgement, Verdict, changed_at_99, judge
@@ -85,6 +85,7 @@ def write(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:
         summary.series_frame(kept, reproduction.paper.claims),
         folder / summary.SERIES,
         "parquet",
+        metadata=words.about(reproduction.paper, reproduction.plan.studies),
     )
     write_text(folder / summary.VERDICTS, summary.verdicts_text(reproduction.judgements))
     write_text(folder / readings.READINGS, readings.text(reproduction.paper, reproduction.readings))

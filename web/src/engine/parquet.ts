@@ -9,6 +9,8 @@ import type { ReadColumn, ReadTable } from "./types";
 const MOST_ROWS = 5_000_000;
 /** No page of a table is unpacked to more than this. */
 const MOST_PAGE = 256 << 20;
+/** Where a paper's file has its words (python/lasthop/papers/words.py). */
+const WORDS = "lasthop.words";
 
 export class TableError extends Error {}
 
@@ -66,7 +68,7 @@ export async function readTable(bytes: ArrayBuffer): Promise<ReadTable> {
       },
     });
     const schema = metadata.key_value_metadata?.find(({ key }) => key === "ARROW:schema")?.value;
-    return { rows, columns: Object.fromEntries([...building].map(([name, one]) => [name, one.column])), said: saidOf(schema) };
+    return { rows, columns: Object.fromEntries([...building].map(([name, one]) => [name, one.column])), said: saidOf(schema), words: metadata.key_value_metadata?.find(({ key }) => key === WORDS)?.value ?? null };
   } catch (error) {
     if (error instanceof TableError) throw error;
     throw new TableError(`the Parquet table cannot be read: ${error instanceof Error ? error.message : String(error)}`);

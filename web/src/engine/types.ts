@@ -149,6 +149,8 @@ export interface ReadTable {
   columns: Record<string, ReadColumn>;
   /** Label, unit and so on of each column, as far as the file says them. */
   said: Record<string, Record<string, string>>;
+  /** What a paper's file says of its axes and series, as JSON; null if it says nothing. */
+  words: string | null;
 }
 
 /** A connection of a capture, as `lasthop from-capture --json` has it: pairs are of the way of its first packet, and back. */

@@ -1,8 +1,9 @@
-// A table of a study by itself, without what `lasthop view` says of it: opened from a file, or from beside the page.
+// A table of a study or a paper by itself, without what `lasthop view` says of it: opened from a file, or from beside the page.
 
 import type { ReadTable } from "../engine/types";
 import { pool } from "../model/store";
 import type { ExploreGiven } from "./given";
+import { wordsOf } from "./words";
 
 const MOST_FILE = 64 << 20;
 
@@ -12,15 +13,9 @@ export async function ofParquet(name: string, file: Blob, where: "opened" | "bes
   let letters = "";
   const bytes = new Uint8Array(await file.arrayBuffer());
   for (let place = 0; place < bytes.length; place += 0x8000) letters += String.fromCharCode(...bytes.subarray(place, place + 0x8000));
-  const names: ReadTable | null = await pool.table(bytes.buffer.slice(0)).catch(() => null);
-  const form = names && "series" in names.columns && "point" in names.columns ? "series" : "tidy";
-  const metrics = form === "series" ? seriesNames(names as ReadTable) : [];
-  const table = { file: name.split("/").pop() ?? name, form, parquet: btoa(letters), title: name, about: "", axes: [], metrics, x: null, lines: [], studies: [] } as const;
-  return { kind: "explore", title: name, alone: { where, name }, sources: [], tables: [{ ...table, axes: [], lines: [], studies: [] }] };
-}
-
-function seriesNames(read: ReadTable) {
-  const column = read.columns["series"];
-  const names = column && !(column instanceof Float64Array) ? column.texts : [];
-  return names.map((name) => ({ name, label: name, unit: "", scale: 1, most: null, help: "" }));
+  const read: ReadTable | null = await pool.table(bytes.buffer.slice(0)).catch(() => null);
+  const form = read && "series" in read.columns && "point" in read.columns ? "series" : "tidy";
+  const { about, axes, metrics } = read && form === "series" ? wordsOf(read) : { about: "", axes: [], metrics: [] };
+  const table = { file: name.split("/").pop() ?? name, form, parquet: btoa(letters), title: name, about, axes, metrics, x: null, lines: [], studies: [] } as const;
+  return { kind: "explore", title: name, alone: { where, name }, sources: [], tables: [{ ...table, lines: [], studies: [] }] };
 }

@@ -488,7 +488,7 @@ export function Explore() {
         <div class="empty">
           <p>Studies and reproduced papers are shown here: figures along any axis, with intervals, and the run behind each point.</p>
           <pre tabIndex={0}>{"lasthop view studies/per-sweep.toml\nlasthop view out/papers/000"}</pre>
-          <p>open one together with its scenarios. The table of a study alone, <code>results.parquet</code>, can be opened above; it stays in this browser.</p>
+          <p>open one together with its scenarios. The table of a study alone, <code>results.parquet</code>, or of a paper, <code>series.parquet</code>, can be opened above; it stays in this browser.</p>
         </div>
       )}
       {table && !of && !failure && <p class="took" role="status">Reading {table.file} …</p>}

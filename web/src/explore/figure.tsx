@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { shownMean } from "../model/compare";
 import { greatest } from "../model/extent";
-import { apart, ticks } from "../model/figure";
+import { apart, fitted, ticks } from "../model/figure";
 import { DASHES, textScale } from "../model/style";
 import { shownValue, type Axis, type Curve, type Point, type Value } from "./table";
 
@@ -53,7 +53,7 @@ function alongX(curves: Curve[], axis: Axis | null, width: number, right: number
     ordered ? LEFT + 14 + (((value as number) - first) / (last - first)) * (room - 28) : LEFT + ((values.indexOf(value) + 0.5) / Math.max(1, values.length)) * room;
   const labels = values.map((value) => {
     const label = axis?.labels[axis.values.indexOf(value)] ?? shownValue(value);
-    return { at: place(value), label: label.length > LETTERS ? `${label.slice(0, LETTERS - 1)}…` : label };
+    return { at: place(value), label: fitted(label, (text) => text.length <= LETTERS) };
   });
   const half = ({ label }: { label: string }) => (label.length * LETTER) / 2 + 4;
   const slanted = labels.some((one, index) => index > 0 && one.at - half(one) < (labels[index - 1]?.at ?? 0) + half(labels[index - 1] ?? one));

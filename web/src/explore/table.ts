@@ -149,8 +149,9 @@ export function ofSeries(read: ReadTable, metrics: Metric[], known: Axis[] = [])
   const axes = names.map((name) => named(axisOf(name, all), known.find((one) => one.name === name)));
   for (const axis of axes) {
     if (axis.name !== SETTING) continue;
+    const called = new Map(axis.values.map((value, place) => [value, axis.labels[place]]));
     axis.values.sort((a, b) => (a === MAIN ? -1 : b === MAIN ? 1 : compareValues(a, b)));
-    axis.labels = axis.values.map(shownValue);
+    axis.labels = axis.values.map((value) => called.get(value) ?? shownValue(value));
   }
   const there = new Set(all.flatMap((row) => Object.keys(row.values)));
   return { axes, metrics: metrics.filter((metric) => there.has(metric.name)), rows: all };
