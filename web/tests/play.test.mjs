@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
-import { ROOT, beginAndEnd, browser, done, downloaded, flawless, lasthop, noteTexts, open, server, texts, view, write } from "./helpers.mjs";
+import { ROOT, beginAndEnd, browser, done, downloaded, flawless, lasthop, noteTexts, open, server, sourceOf, texts, view, write } from "./helpers.mjs";
 
 beginAndEnd();
 
@@ -477,6 +477,13 @@ test("if a run takes long, figures of one seed come first and the others wait to
   // Something to read is there long before a run is over.
   await page.waitForSelector("text=Throughput of all flows so far", { timeout: 60_000 });
   await page.waitForSelector(".chart .canvas");
+  // Its first seconds have their figures before that, and these are the command's.
+  await page.waitForFunction(() => /^One seed, the first \d+ s$/.test(document.querySelector(".figures h2")?.textContent ?? ""), null, { timeout: 60_000 });
+  const [heading, goodput, unit] = await page.evaluate(() => [".figures h2", ".figures td[data-metric=goodput_bit_s]", ".figures td[data-metric=goodput_bit_s] ~ .unit"].map((one) => document.querySelector(one).textContent));
+  const [seconds] = /\d+(?= s$)/.exec(heading);
+  const [early] = JSON.parse(lasthop("run", "scenarios/many-flows.toml", "--seed", "1", "--set", `duration=${seconds} s`, "--json", "-")).runs;
+  assert.deepEqual([goodput, unit], [(early.totals.goodput_bit_s / 1e6).toFixed(0), "Mbit/s"]);
+  assert.equal(await page.locator(".fingerprint").count(), 0);
   await write(page, readFileSync(path.join(ROOT, "scenarios/many-flows.toml"), "utf8").replace('duration = "60 s"', 'duration = "18 s"'));
   await page.getByRole("button", { name: /^Run 4 more seeds, about/ }).waitFor({ timeout: 120_000 });
   assert.match(await page.textContent(".figures h2"), /One seed/);
@@ -485,6 +492,12 @@ test("if a run takes long, figures of one seed come first and the others wait to
   await done(page, 120_000);
   assert.deepEqual(wrong, []);
   await close();
+});
+
+test("the first figures of a long run are of as much of it as takes no time", async () => {
+  const { stretchOf } = await sourceOf("engine/pace.ts");
+  const of = (pace, warmup_s, duration_s) => stretchOf(pace, { warmup_s, duration_s });
+  assert.deepEqual([of(200, 2, 60), of(1500, 2, 60), of(5, 2, 60), of(200, 20, 60), of(1, 0, 1)], [10, 5, 30, null, null]);
 });
 
 test("a sender that begins later than another is not taken for slow", async () => {

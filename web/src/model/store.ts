@@ -2,7 +2,7 @@
 // read the state with `useStore` and call the functions below; nothing else starts a run.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Pace } from "../engine/pace";
+import { Pace, stretchOf } from "../engine/pace";
 import { Cancelled, EngineError, Pool } from "../engine/pool";
 import ABOUT from "../../engine/about.json";
 import type { About, Checked, Failure, Interruptions, Overrides, RunResult, Series, Source } from "../engine/types";
@@ -76,6 +76,8 @@ export interface State {
   cancelled: boolean;
   /** Seeds that wait because runs take long, and about how long they would need. */
   held: { seeds: number; seconds: number } | null;
+  /** Figures of the first seconds alone, from runs of no more than those, while the whole ones go on. */
+  early: { seconds: number; results: Map<string, RunResult> } | null;
   /** When links are down and hosts change, in the run of the first seed with the first sender. */
   interruptions: Interruptions;
   /** What was chosen of how to look at it all, by the names that it has in the address: flow, link, span and so on. */
@@ -105,7 +107,7 @@ let state: State = {
   source: first?.source ?? { name: "scenario.toml", text: "", files: {} },
   changed: [], edited: false, checked: null, failure: null,
   senders: [AS_WRITTEN], helpers: [], seed: 1, seeds: 5, partial: new Map(), running: false, done: 0, results: new Map(), resultsOf: null, took: 0,
-  runFailure: null, given: null, note: null, cancelled: false, held: null, interruptions: NOTHING, chosen: {},
+  runFailure: null, given: null, note: null, cancelled: false, held: null, early: null, interruptions: NOTHING, chosen: {},
 };
 
 const listeners = new Set<() => void>();
@@ -272,7 +274,7 @@ export function stop(): void {
   runs += 1;
   window.clearTimeout(starting);
   cancelRuns();
-  update({ running: false, cancelled: true });
+  update({ running: false, cancelled: true, early: null });
 }
 
 /** Runs every sender with every seed: the first seed of each sender first, for the curves. If those take long, the other
@@ -290,7 +292,7 @@ export async function run(isPatient = false): Promise<void> {
   const of = { checked, source, variants, seed, seeds };
   const [leading] = variants;
   const isKnown = isFirst(source) && seed === 1 && leading?.key === AS_WRITTEN;
-  update({ running: true, done: 0, runFailure: null, cancelled: false, held: null, partial, ...(isKnown && { interruptions: about.first.interruptions }) });
+  update({ running: true, done: 0, runFailure: null, cancelled: false, held: null, early: null, partial, ...(isKnown && { interruptions: about.first.interruptions }) });
   if (leading && !isKnown) {
     pool.interruptions({ source, overrides: overridesFor(checked, leading), seed }).then(
       (interruptions) => number === runs && update({ interruptions }),
@@ -340,7 +342,7 @@ export async function run(isPatient = false): Promise<void> {
       const passed = performance.now() - started;
       // By its own pace a long run is known early; the others leave it the machine. Some begin later than the first, and
       // what they tell waits while the page draws.
-      if (index === 0 && !isHeld && own > EARLY && own * duration_s > SLOW * PATIENCE * seconds) hold();
+      if (index === 0 && !isHeld && own > EARLY && own * duration_s > SLOW * PATIENCE * seconds) hold(own / seconds);
       if (series) {
         partial.set(key, { series, seconds });
         // What has not reached the part that is seen has no curve yet, and to draw its words would only put off the first.
@@ -356,10 +358,21 @@ export async function run(isPatient = false): Promise<void> {
     show(index === 0 && hasFirsts());
   };
   let isHeld = false;
-  const hold = () => {
-    if (isPatient || number !== runs || seeds === 1 || hasFirsts()) return;
+  const hold = (pace: number | null = null) => {
+    if (isPatient || isHeld || number !== runs || hasFirsts()) return;
     isHeld = true;
     pool.cancel("rest");
+    if (pace !== null && variants.length < pool.size) void foretaste(pace);
+  };
+  /** What the whole run says last, the first seconds of it say soon; they run where the other seeds would. */
+  const foretaste = async (pace: number) => {
+    const stretch = stretchOf(pace, checked.description);
+    if (stretch === null) return;
+    const duration: Overrides = [["duration", toml(`${stretch} s`)]];
+    const jobs = variants.map(async (variant) => [variant.key, await pool.run({ source, overrides: [...overridesFor(checked, variant), ...duration], seed, series: false }, "run")] as const);
+    // A scenario may need all of its time; then it has no such figures.
+    const made = await Promise.all(jobs).catch(() => null);
+    if (made && number === runs && !hasFirsts()) update({ early: { seconds: stretch, results: new Map(made) } });
   };
   const later = async (variant: Variant, index: number): Promise<void> => {
     await ahead;
@@ -377,7 +390,7 @@ export async function run(isPatient = false): Promise<void> {
       else jobs.push(later(variant, index));
     }
   }
-  const patience = window.setTimeout(hold, PATIENCE);
+  const patience = window.setTimeout(() => hold(), PATIENCE);
   const ended = await Promise.allSettled(jobs);
   window.clearTimeout(patience);
   partial.clear();
@@ -391,7 +404,7 @@ export async function run(isPatient = false): Promise<void> {
   show(true);
   update({
     running: false, done: 1, took: performance.now() - started,
-    held: isHeld && left > 0 ? { seeds: seeds - 1, seconds: (left * slowest) / 1000 / pool.size } : null,
+    early: null, held: isHeld && seeds > 1 && left > 0 ? { seeds: seeds - 1, seconds: (left * slowest) / 1000 / pool.size } : null,
     runFailure: failed?.status === "rejected" ? failureOf(failed.reason) : null,
   });
 }
@@ -402,7 +415,7 @@ const OF_THE_PAGE = ["theme", "tab"];
 export function open(source: Source, ready: string | null, more: Partial<State> = {}): void {
   update({
     ready, source, changed: [], edited: false, senders: [AS_WRITTEN], helpers: [], seed: 1, checked: null, failure: null,
-    results: new Map(), resultsOf: null, partial: new Map(), note: null, given: null, interruptions: NOTHING, held: null,
+    results: new Map(), resultsOf: null, partial: new Map(), note: null, given: null, interruptions: NOTHING, held: null, early: null,
     chosen: Object.fromEntries(Object.entries(state.chosen).filter(([name]) => OF_THE_PAGE.includes(name))), ...more,
   });
   clock.reset();

@@ -41,6 +41,14 @@ export function comparisonOf(state: State): Comparison | null {
   return new Comparison(runs, first, about.declarations.columns, statistics);
 }
 
+/** The figures of the first seconds, until those of the whole run are there. */
+function earlyOf({ about, statistics, resultsOf, early }: State, names: Map<string, string>): Comparison | null {
+  const [first] = early?.results.keys() ?? [];
+  if (!resultsOf || !early || first === undefined) return null;
+  const runs = new Map([...early.results].map(([key, { summary }]) => [names.get(key) ?? key, [summary]]));
+  return new Comparison(runs, names.get(first) ?? first, about.declarations.columns, statistics);
+}
+
 function Bar() {
   const state = useStore("results", "running", "done", "took");
   const packets = [...state.results.values()].flat().reduce((total, run) => total + (run?.summary.packet_hops ?? 0), 0);
@@ -133,7 +141,8 @@ function Verdicts({ comparison }: { comparison: Comparison }) {
   );
 }
 
-function Figures({ comparison, style }: { comparison: Comparison; style: Map<string, number> }) {
+/** `early`: of which seconds they are, if not of the whole run, and how long that is. */
+function Figures({ comparison, style, early = null }: { comparison: Comparison; style: Map<string, number>; early?: { seconds: number; of: number } | null }) {
   const count = comparison.runs.get(comparison.baseline)?.length ?? 0;
   const unit = (metric: Metric): [number, string] => {
     const sizes = comparison.senders.map((sender) => Math.abs(comparison.estimate(sender, metric)?.mean ?? 0));
@@ -141,7 +150,7 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
   };
   return (
     <section class="figures" aria-labelledby="figures-title">
-      <h2 id="figures-title">{comparison.same ? `All ${count} seeds gave the same run` : count > 1 ? `Means of ${count} seeds and their 95 % intervals` : "One seed"}</h2>
+      <h2 id="figures-title">{early ? `One seed, the first ${early.seconds} s` : comparison.same ? `All ${count} seeds gave the same run` : count > 1 ? `Means of ${count} seeds and their 95 % intervals` : "One seed"}</h2>
       <div class="scroll" role="group" aria-labelledby="figures-title" tabIndex={0}>
         <table>
           <thead>
@@ -168,10 +177,10 @@ function Figures({ comparison, style }: { comparison: Comparison; style: Map<str
           </tbody>
         </table>
       </div>
-      <p class="foot">
+      {early ? <p class="foot">A run of {early.seconds} s, as with <code>--set duration='{early.seconds} s'</code>. The figures of all {early.of} s replace these when they are there.</p> : <p class="foot">
         Fingerprints of seed {comparison.runs.get(comparison.baseline)?.[0]?.seed}:{" "}
         {comparison.senders.map((sender) => <span key={sender} class="fingerprint" data-sender={sender}>{sender} <code>{comparison.runs.get(sender)?.[0]?.fingerprint}</code> </span>)}
-      </p>
+      </p>}
     </section>
   );
 }
@@ -261,7 +270,7 @@ export const OTHER_PANELS = ["path", "verdicts", "figures"];
 /** `only` is the name of a panel that is shown alone. */
 export function Results({ theme, only = null }: { theme: string; only?: string | null }) {
   // Not the progress: it changes many times a second.
-  const state = useStore("resultsOf", "results", "partial", "keys", "interruptions", "checked", "failure", "running", "held", "given", "about", "statistics", "chosen");
+  const state = useStore("resultsOf", "results", "partial", "keys", "interruptions", "checked", "failure", "running", "held", "early", "given", "about", "statistics", "chosen");
   const { resultsOf, results, partial, keys, interruptions } = state;
   const names = namesOf(state);
   const style = useMemo(() => styles([...names.values()], keys.transports), [[...names.values()].join(), keys]);
@@ -277,6 +286,7 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
   const look = lookOf(state, marks);
   const drawn = useMemo(() => (resultsOf && firsts.size > 0 ? foremost(panels(firsts, resultsOf.checked, style, { flow, link, span }), look) : []), [identity, resultsOf?.checked, style, flow, link, span, look?.text]);
   const comparison = useMemo(() => comparisonOf(state), [results, resultsOf]);
+  const foretaste = useMemo(() => earlyOf(state, names), [state.early, resultsOf]);
   const [leading] = firsts;
   const { source, seed } = resultsOf ?? {};
   const [variant] = resultsOf?.variants ?? [];
@@ -327,6 +337,11 @@ export function Results({ theme, only = null }: { theme: string; only?: string |
           {only === null && <Happened flow={flow} span={span ?? [0, duration]} theme={theme} />}
           {meaningOf(marks) && <p class="foot">{meaningOf(marks)}</p>}
         </section>
+      )}
+      {!comparison && foretaste && state.early && has("figures") && (
+        <div class="findings">
+          <Figures comparison={foretaste} style={style} early={{ seconds: state.early.seconds, of: duration }} />
+        </div>
       )}
       {comparison && has("figures") && (
         <div class="findings">
