@@ -500,6 +500,22 @@ test("the first figures of a long run are of as much of it as takes no time", as
   assert.deepEqual([of(200, 2, 60), of(1500, 2, 60), of(5, 2, 60), of(200, 20, 60), of(1, 0, 1)], [10, 5, 30, null, null]);
 });
 
+test("dashes tell curves apart, and one that is alone has none", async () => {
+  const figure = async (senders) => {
+    const { page, wrong, close } = await open(browser, `${server.address}#scenario=single-flow&seeds=1&senders=${senders}`);
+    await done(page);
+    const chips = await page.$$eval(".senders .chip svg", (all) => all.map((one) => getComputedStyle(one).strokeDasharray !== "none"));
+    const folder = mkdtempSync(path.join(tmpdir(), "lasthop-"));
+    const text = readFileSync(await downloaded(page, folder, "Figure (SVG)"), "utf8");
+    rmSync(folder, { recursive: true });
+    assert.deepEqual(wrong, []);
+    await close();
+    return [new Set([...text.matchAll(/<path [^>]*stroke-width="1\.5"[^>]*>/g)].map(([path]) => /stroke-dasharray/.test(path))), chips];
+  };
+  assert.deepEqual(await figure("sack"), [new Set([false]), [false]]);
+  assert.deepEqual(await figure("sack,cubic"), [new Set([true]), [true, true]]);
+});
+
 test("a sender that begins later than another is not taken for slow", async () => {
   const { page, wrong, close } = await open(browser, `${server.address}#scenario=lossy-last-hop&senders=reno,vegas&seeds=1-2`, {}, () => {
     Object.defineProperty(Navigator.prototype, "hardwareConcurrency", { get: () => 2 });

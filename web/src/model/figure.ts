@@ -2,7 +2,7 @@
 
 import { extent, type Panel, type Pen, type Span } from "./curves";
 import type { Mark } from "./marks";
-import { COLOURS, DASHES } from "./style";
+import { COLOURS, dashesOf } from "./style";
 
 const WIDTH = 960;
 const HEIGHT = 190;
@@ -287,7 +287,7 @@ export function svg(panels: Panel[], title: string, [from, to]: Span, marks: Mar
       });
       ends.push(y(last));
       if (panel.paint) continue;
-      const dash = DASHES[line.style] ?? [];
+      const dash = dashesOf(line.style, panel.lines.length);
       parts.push(`<path d="${path}" fill="none" stroke="${COLOURS[line.style]}" stroke-width="1.5"${dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : ""}/>`);
     }
     apart(ends, 15, top + TOP, top + tall - BOTTOM).forEach((place, number) => {

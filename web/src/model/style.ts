@@ -3,6 +3,10 @@
 
 export const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 export const DASHES: number[][] = [[], [7, 3], [2, 3], [7, 3, 2, 3], [12, 4], [5, 2, 2, 2, 2, 2]];
+
+/** How a line is drawn among this many: dashes tell lines apart, and would be gaps in one that is alone. */
+export const dashesOf = (style: number, lines: number): number[] => (lines > 1 ? (DASHES[style] ?? []) : []);
+
 const WELL_KNOWN = ["reno", "cubic", "vegas", "bbr", "newreno", "sack"];
 
 /** The style of each sender: its own in every figure, unless another one there has it already. */

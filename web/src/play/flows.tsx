@@ -7,7 +7,7 @@ import { greatest, least } from "../model/extent";
 import { corners, measuresOf, samplesOf, type Sample } from "../model/flows";
 import { ticks } from "../model/figure";
 import { useChosen, useStore } from "../model/store";
-import { DASHES, textScale } from "../model/style";
+import { dashesOf, textScale } from "../model/style";
 
 const RIGHT = 24;
 const TOP = 8;
@@ -133,7 +133,7 @@ function Shares({ samples, column, style, width }: DrawnProps) {
           const path = values.map((value, step) => `H${scale.x(value).toFixed(1)}V${y((step + 1) / whole).toFixed(1)}`).join("");
           return (
             <g key={sender} class={`curve stroke-${place}`}>
-              <path class="line" d={`M${scale.x(values[0] ?? 0).toFixed(1)} ${bottom}${path}`} stroke-dasharray={(DASHES[place] ?? []).join(" ") || undefined} />
+              <path class="line" d={`M${scale.x(values[0] ?? 0).toFixed(1)} ${bottom}${path}`} stroke-dasharray={dashesOf(place, samples.length).join(" ") || undefined} />
             </g>
           );
         })}

@@ -178,11 +178,19 @@ export class Texts {
   }
 }
 
+/** What is seen of a link or a queue behind the name of a node: they are there still, and the name is read. */
+const BEHIND = 0.75;
+
 /** A name of a node in the middle of a picture: below it if there is room, or above it. */
-function nameNode(context: Pen, text: string, place: Place, size: number, texts: Texts): void {
+function nameNode(context: Pen, text: string, place: Place, size: number, texts: Texts, ink: Ink): void {
   const half = context.measureText(text).width / 2;
   for (const top of [place.y + size + 4, place.y - size - 18]) {
     if (!texts.takeIfFree(place.x - half, top, place.x + half, top + 12)) continue;
+    context.globalAlpha = BEHIND;
+    context.fillStyle = ink.paper;
+    context.fillRect(place.x - half - 1, top - 1, 2 * half + 2, 13);
+    context.globalAlpha = 1;
+    context.fillStyle = ink.muted;
     context.fillText(text, place.x, top);
     return;
   }
@@ -218,7 +226,7 @@ export function drawNodes(context: Pen, width: number, { description, layout, fl
     // At the edges there is room outside the path.
     context.textAlign = edge === "left" ? "right" : edge === "right" ? "left" : "center";
     context.textBaseline = edge === "center" ? "top" : "middle";
-    if (edge === "center") nameNode(context, shown, place, size, texts);
+    if (edge === "center") nameNode(context, shown, place, size, texts, ink);
     else {
       const { width: wide } = context.measureText(shown);
       if (wide < (edge === "left" ? place.x : width - place.x) - size - (crowded ? LYING : 0) - 8) {

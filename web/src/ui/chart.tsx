@@ -9,7 +9,7 @@ import { extent, type Panel, type Span } from "../model/curves";
 import { apart, fitted, ticks } from "../model/figure";
 import type { Mark } from "../model/marks";
 import { useChosen } from "../model/store";
-import { COLOURS, DASHES, textScale, USUAL } from "../model/style";
+import { COLOURS, dashesOf, textScale, USUAL } from "../model/style";
 
 /** A drag of fewer px is a click. */
 const LEAST_DRAG = 6;
@@ -143,7 +143,7 @@ function make(element: HTMLDivElement, { panel, duration, span, marks, isLast, z
         label: line.name,
         stroke: panel.paint ? "transparent" : variable(`--sender-${line.style}`) || COLOURS[line.style] || "#000",
         width: 0.1 * rem,
-        dash: DASHES[line.style] ?? [],
+        dash: dashesOf(line.style, panel.lines.length),
         points: { show: false },
         spanGaps: false,
       })),
