@@ -451,6 +451,11 @@ test("the text has the width that its lines need, and arrows choose the tab", as
     assert.deepEqual(await page.$$eval("[role=tab]", (tabs) => tabs.map((tab) => tab.tabIndex)), [-1, 0]);
     const wide = (await page.locator("aside").boundingBox()).width;
     assert.ok(wide > narrow + 100 && wide <= 780, `${narrow} and ${wide} px`);
+    // The path has less room now, and is drawn anew in it, not pressed together.
+    await page.waitForFunction(() => {
+      const canvas = document.querySelector(".path canvas");
+      return Math.abs(canvas.width - canvas.clientWidth * devicePixelRatio) <= 1;
+    });
     await page.selectOption(".scenario select", "single-flow");
     await page.waitForFunction(() => document.querySelector("textarea").value.includes("sack"));
     // What is longer than half of the window goes on in the next line, in the text as in its colours.

@@ -330,12 +330,14 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
       if (frame === 0) frame = requestAnimationFrame(() => { frame = 0; draw(); });
     };
     const forget = clock.listen(later);
-    window.addEventListener("resize", later);
+    // Not the window alone changes its size: the text of the scenario takes half of it.
+    const watch = new ResizeObserver(later);
+    if (canvas.current) watch.observe(canvas.current);
     return () => {
       if (taken === own) taken = null;
       forget();
       cancelAnimationFrame(frame);
-      window.removeEventListener("resize", later);
+      watch.disconnect();
     };
   }, [description, layout, series, interruptions, flow, ink, isHeld, trace, speed, isSlow]);
   useEffect(() => {
