@@ -505,6 +505,16 @@ test("the first figures of a long run are of as much of it as takes no time", as
   assert.deepEqual([of(200, 2, 60), of(1500, 2, 60), of(5, 2, 60), of(200, 20, 60), of(1, 0, 1)], [10, 5, 30, null, null]);
 });
 
+test("one seed has no verdicts, which is told once", async () => {
+  const { page, wrong, close } = await open(browser, `${server.address}#scenario=fair-share&senders=reno,vegas&seeds=1&set=${encodeURIComponent('duration="5 s"')}`);
+  await done(page);
+  assert.equal(await page.textContent(".verdicts"), "Against renoOne seed cannot show a difference: use more seeds.");
+  await page.fill('label:has-text("Seeds") input', "3");
+  await page.waitForSelector(".verdicts li");
+  assert.deepEqual(wrong, []);
+  await close();
+});
+
 test("dashes tell curves apart, and one that is alone has none", async () => {
   const figure = async (senders) => {
     const { page, wrong, close } = await open(browser, `${server.address}#scenario=single-flow&seeds=1&senders=${senders}`);

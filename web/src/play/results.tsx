@@ -114,6 +114,16 @@ function Verdicts({ comparison }: { comparison: Comparison }) {
   const shown = verdicts.filter((one) => one.shown);
   const rest = verdicts.filter((one) => !one.shown);
   const more = shown.slice(FOREMOST);
+  // As the command says it: once, not for every measure.
+  const isAlone = comparison.runs.get(comparison.baseline)?.length === 1;
+  if (isAlone && shown.length === 0) {
+    return (
+      <section class="verdicts" aria-labelledby="verdicts-title">
+        <h2 id="verdicts-title">Against {comparison.baseline}</h2>
+        <p>One seed cannot show a difference: use more seeds.</p>
+      </section>
+    );
+  }
   return (
     <section class="verdicts" aria-labelledby="verdicts-title">
       <h2 id="verdicts-title">Against {comparison.baseline}</h2>
