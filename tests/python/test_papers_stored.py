@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import re
 import tomllib
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lasthop.papers import overview, prose, readings, report, summary, words
+from lasthop.papers import library, overview, prose, readings, report, summary, teaching, words
 from lasthop.papers.decisions import Outcome
 from lasthop.papers.judge import Verdict
 from lasthop.papers.library import PaperError, Reading, load_paper, paper_folders
@@ -24,6 +25,10 @@ REPORTS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 #: The largest folder of a report, in bytes.
 LARGEST = 5_000_000
 PAPERS = [load_paper(folder) for folder in paper_folders()]
+FOLDERS = {paper.number: REPORTS / paper.number for paper in PAPERS}
+EVIDENCE = teaching.Evidence(PAPERS, FOLDERS)
+EXPLANATION = ROOT / "docs" / "explanation"
+LESSONS = overview.lessons(PAPERS, FOLDERS)
 STORED = [paper for paper in PAPERS if (REPORTS / paper.number / summary.SERIES).is_file()]
 
 
@@ -44,9 +49,8 @@ def test_reports_are_small(paper: Paper) -> None:
 
 
 def test_the_page_is_that_of_the_reports() -> None:
-    folders = {paper.number: REPORTS / paper.number for paper in PAPERS}
     page = REPORTS / overview.PAGE
-    assert page.read_text(encoding="utf-8") == overview.markdown(PAPERS, folders, REPORTS)
+    assert page.read_text(encoding="utf-8") == overview.markdown(PAPERS, FOLDERS, REPORTS)
 
 
 @pytest.mark.parametrize("paper", STORED, ids=lambda paper: paper.number)
@@ -168,7 +172,7 @@ def test_the_lessons_count_what_the_reports_say() -> None:
         ]
         return outcomes.count("holds"), outcomes.count("holds") + outcomes.count("fails")
 
-    text = " ".join(overview.lessons().split())
+    text = " ".join(LESSONS.split())
     directions = re.search(
         r"(\d+) of the (\d+) orderings and trends of 001, 003 and 004 that are decided", text
     )
@@ -179,19 +183,73 @@ def test_the_lessons_count_what_the_reports_say() -> None:
     assert tuple(map(int, values.groups())) == counted({"number"}, {"001", "004"})
 
 
-def test_the_lessons_have_the_gains_of_the_series() -> None:
-    paper = next(one for one in PAPERS if one.number == "003")
-    datasets = summary.read_series(paper, REPORTS / "003" / summary.SERIES)
-    gain = "{{%s: 100*gain(thr_avg[wsc],thr_avg[newreno]) | .0f}}"
-    wanted = f"003's gain is {gain % 'main'}, {gain % 'small_packets'} or {gain % 'greedy'} %"
-    assert prose.filled(wanted, paper, datasets) in " ".join(overview.lessons().split())
+def test_no_reading_beside_those_that_are_named_has_queue_lengths_of_tcp() -> None:
+    """The lessons name three readings that have some of the sixteen cells; "the rest none" is a count."""
+    paper = next(one for one in PAPERS if one.number == "004")
+    cells = [claim.id for claim in paper.claims if re.search(r"tab[12]\.(reno|vegas)\.\d", claim.id)]
+    assert len(cells) == 16
+    found = {}
+    for one in readings.read(paper, REPORTS / "004" / readings.READINGS):
+        if "both_queues" not in {one.reading.name, *one.reading.choices}:
+            found[one.reading.name] = sum(one.outcomes[cell] is Outcome.HOLDS for cell in cells)
+    named = {name: number for name, number in found.items() if number}
+    assert named.keys() == {"staggered", "rto_1s", "starts_10s"}
+    text = " ".join(LESSONS.split())
+    for name, number in named.items():
+        assert re.search(rf"`{name}` (has )?{number}\b", text), name
+
+
+def test_the_page_of_findings_is_that_of_the_reports() -> None:
+    assert (EXPLANATION / teaching.PAGE).read_text(encoding="utf-8") == teaching.page(EVIDENCE)
+
+
+def test_figures_of_findings_are_drawn_from_the_series_that_lie_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    figures = importlib.import_module("papers_figures")
+    page = (EXPLANATION / teaching.PAGE).read_text(encoding="utf-8")
+    drawn = {path.stem: figures.drawn_from(path) for path in (EXPLANATION / "papers").glob("*.png")}
+    assert drawn.keys() == figures.FIGURES.keys()
+    for name, (numbers, *_) in figures.FIGURES.items():
+        assert f"](papers/{name}.png)" in page
+        assert drawn[name] == figures.digest(numbers(EVIDENCE)), "tools/papers_page.py"
+
+
+def test_each_finding_has_reading_figure_command_and_what_would_refute_it() -> None:
+    text = (library.DATA / teaching.TEXT).read_text(encoding="utf-8")
+    findings = [part for part in text.split("\n## ")[1:] if "![" in part]
+    assert len(findings) == 5
+    for one in findings:
+        said = " ".join(one.split())
+        for mark in ("*Reading:*", "*Refuted by:*", "{{"):
+            assert mark in said
+        (command,) = re.findall(r"\*Command:\* `lasthop reproduce (\d+) --figure ([\w,]+)`", said)
+        paper = next(paper for paper in PAPERS if paper.number == command[0])
+        for figure in command[1].split(","):
+            assert f"p{paper.number}.{figure}" in paper.experiments
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ("{{004 both_queues: claims holds tab1.udp.}} of {{004 main: claims all tab1.udp.}}", "4 of 4"),
+        ("{{003 main: seeds}}", "40"),
+        ("{{003 main: flows[newreno] | .1f}}", "3.0"),
+        ("{{003 main: deviation of flows[newreno] | .1f}}", "0.0"),
+        ("{{003 main: least of flows[newreno]}} to {{003 main: most of flows[newreno]}}", "3 to 3"),
+        ("{{999 main: seeds}}", prose.NOT_RUN),
+    ],
+)
+def test_figures_of_several_papers_are_drawn(told: str, found: str) -> None:
+    assert teaching.filled(told, EVIDENCE) == found
 
 
 #: Numbers in a text, and what is none: code, names of claims, figures and sections, dates.
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)")
 NO_NUMBER = re.compile(
     r"`[^`]*`|\b[a-z]+\d+[a-z]*\.\w+|\b(?:[Ff]igures?|Tables?|Sections?|Eqs?\.|papers?) [\d., andto-]+|"
-    r"November 20\d\d|\b802\.\w+|\bRFC \d+"
+    r"November 20\d\d|\bns-2\b|\b802\.\w+|\bRFC \d+"
 )
 #: Numbers in "What was found" that neither the series of the paper nor its settings have, and what they are:
 #: words, or the claim beside which the report has them.
@@ -257,12 +315,30 @@ def test_every_figure_in_notes_is_drawn_or_known(paper: Paper) -> None:
     assert not [number for number, row in rows.items() if not stands_in(number, row)]
 
 
-def test_every_figure_in_the_lessons_is_known() -> None:
-    """It is counted or drawn by the tests above, or stands among what papers say and what was set."""
-    known = {one for paper in PAPERS for one in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", settings_of(paper))}
-    counted = {"62", "91", "17", "47", "5", "7", "10"}
-    loose = [one for one in numbers_in(overview.lessons()) if one not in known | counted]
-    assert not loose
+#: Numbers in what is said of several papers together that are not drawn, and what they are.
+TYPED = {
+    "lessons": {
+        **dict.fromkeys(("49", "205", "40", "69.8", "0.5"), "printed by a paper"),
+        **dict.fromkeys(("4", "5", "8", "10", "13.8"), "gains that papers print, and error rates"),
+        **dict.fromkeys(("62", "91", "17", "47"), "test_the_lessons_count_what_the_reports_say"),
+        **dict.fromkeys(("1000", "20"), "windows that were set"),
+    },
+    "teaching": {
+        **dict.fromkeys(("49", "35", "40", "1184", "1193", "40.3", "69.8", "98.8"), "printed by a paper"),
+        **dict.fromkeys(("4", "5", "8", "10", "13.8", "7", "25"), "gains that papers print, and error rates"),
+        **dict.fromkeys(("0.5", "4.8", "1", "100"), "times and rates that were set"),
+        "95": "the level of intervals",
+        **dict.fromkeys(("1998", "2000", "2003", "2005", "2006", "2010", "2013"), "years"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_every_figure_said_of_several_papers_is_drawn_or_known(name: str) -> None:
+    file = {"lessons": overview.LESSONS, "teaching": teaching.TEXT}[name]
+    text = teaching.FIGURE.sub("", (library.DATA / file).read_text(encoding="utf-8"))
+    numbers = {one for one in numbers_in(text) if one not in {paper.number for paper in PAPERS}}
+    assert numbers == set(TYPED[name]), "draw it, or say here what it is"
 
 
 def test_a_loose_figure_would_be_seen() -> None:
@@ -276,13 +352,13 @@ def test_a_loose_figure_would_be_seen() -> None:
 
 
 def test_lessons_stand_on_figures_and_tables_that_a_command_makes() -> None:
-    evidence = re.findall(r"lasthop reproduce (\d+) --figure ([\w,]+)", " ".join(overview.lessons().split()))
+    evidence = re.findall(r"lasthop reproduce (\d+) --figure ([\w,]+)", " ".join(LESSONS.split()))
     assert {number for number, _ in evidence} == {"001", "002", "003", "004"}
     for number, figures in evidence:
         for figure in figures.split(","):
             paper = next(one for one in PAPERS if one.number == number)
             assert f"p{number}.{figure}" in paper.experiments, (number, figure)
-    assert overview.lessons() in (REPORTS / "README.md").read_text(encoding="utf-8")
+    assert LESSONS in (REPORTS / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("paper", STORED, ids=lambda paper: paper.number)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lasthop.files import write_text
-from lasthop.papers import readings, summary
+from lasthop.papers import readings, summary, teaching
 from lasthop.papers.library import DATA, PaperError
 
 if TYPE_CHECKING:
@@ -73,9 +73,10 @@ def questions() -> tuple[Question, ...]:
     )
 
 
-def lessons() -> str:
-    """Return what the papers teach together: the text of the file `LESSONS`."""
-    return (DATA / LESSONS).read_text(encoding="utf-8").strip()
+def lessons(papers: Sequence[Paper], folders: Mapping[str, Path]) -> str:
+    """Return what the papers teach together: the text of the file `LESSONS`, with figures of the reports."""
+    text = (DATA / LESSONS).read_text(encoding="utf-8").strip()
+    return teaching.filled(text, teaching.Evidence(papers, folders))
 
 
 def write(papers: Sequence[Paper], folders: Mapping[str, Path], root: Path) -> Path:
@@ -104,11 +105,20 @@ def markdown(papers: Sequence[Paper], folders: Mapping[str, Path], root: Path) -
         "# Papers on one bench",
         INTRODUCTION,
         _table(papers, verdicts, folders, root),
-        lessons(),
+        lessons(papers, folders),
+        *_more(root),
         "## Where papers contradict each other, or themselves",
         *(_question(question, claims, found) for question in questions()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _more(root: Path) -> list[str]:
+    """Lead to the page that says the same with its evidence, where that page is."""
+    page = root.parent / "explanation" / teaching.PAGE
+    if not page.is_file():
+        return []
+    return [f"[What the five papers teach](../explanation/{teaching.PAGE}) has the evidence, with figures."]
 
 
 def _verdicts(folder: Path) -> dict[str, str]:

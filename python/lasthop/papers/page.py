@@ -92,7 +92,7 @@ def html(papers: Sequence[Paper], folders: Mapping[str, Path]) -> str:
         papers=shown,
         claims=[claim for paper in shown for claim in paper["claims"]],
         verdicts=[verdict.value for verdict in Verdict],
-        lessons=_rendered(lessons()) if several else "",
+        lessons=_rendered(lessons(papers, folders)) if several else "",
         questions=questions() if several else (),
     )
 

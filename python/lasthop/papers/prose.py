@@ -46,7 +46,7 @@ def filled(text: str, paper: Paper, datasets: Mapping[str, Dataset]) -> str:
             if not any(one.name == match["setting"] for one in paper.alternatives):
                 raise PaperError(f"notes of paper {paper.number}: there is no setting '{match['setting']}'")
             return NOT_RUN
-        found = _value(" ".join(match["formula"].split()), paper, data)
+        found = value(" ".join(match["formula"].split()), paper, data)
         if found is None:
             return NOT_RUN
         return write_estimate(found) if match["format"] is None else format(found.mean, match["format"])
@@ -67,7 +67,7 @@ def filled(text: str, paper: Paper, datasets: Mapping[str, Dataset]) -> str:
     return "\n\n".join("\n".join(map(made, ITEM.split(part))) for part in text.split("\n\n"))
 
 
-def _value(formula: str, paper: Paper, data: Dataset) -> Estimate | None:
+def value(formula: str, paper: Paper, data: Dataset) -> Estimate | None:
     """Return what a formula gives; `None` without data."""
     try:
         predicate = parse(f"{formula} > 0")
