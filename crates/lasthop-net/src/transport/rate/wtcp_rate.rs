@@ -21,7 +21,11 @@
 //! *Limitations:* no flow control beyond `window`; the application is assumed to read at once. The queue of other
 //! flows increases the spacing as its own does, so it yields to buffer-filling senders, as Vegas does: beside a SACK
 //! TCP it reaches 0.2 to 0.3 of that flow's goodput in a buffer of one bandwidth-delay product (Vegas 0.1 to 0.4), and
-//! 0.55 with a buffer of 10 packets, where there is hardly a queue (`crates/lasthop-sim/tests/rate_laws.rs`).
+//! 0.55 with a buffer of 10 packets, where there is hardly a queue (`crates/lasthop-sim/tests/rate_laws.rs`). A link
+//! that repeats frames and keeps their order may hand over the first two packets together: such a pair promises any
+//! rate. Beside a Reno over 10 Mbit/s with a tenth of the frames lost and a round trip of 40 ms, 23 of 60 seeds then
+//! retransmit more than 1,000 packets in two minutes, and two carry 0.035 Mbit/s. To begin with ten packets per RTT
+//! and to double from there was tried: others starve then.
 //! *Kernel counterpart:* none.
 //! *References:* Sinha et al., MobiCom 1999 and Wireless Networks 8, 2002.
 
