@@ -108,6 +108,8 @@ pub struct Replay<'a> {
     collisions: Vec<Collision>,
     /// When the last packet came to its link that was handed over: of those before it all is known.
     reached: Time,
+    /// The run is over: all is known.
+    over: bool,
     /// Where the window had to end, because there were too many packets in it.
     cut: Option<Time>,
     /// Of the whole run, if they are asked for.
@@ -133,6 +135,7 @@ impl<'a> Replay<'a> {
             decisions: Vec::new(),
             collisions: Vec::new(),
             reached: Time::ZERO,
+            over: false,
             cut: None,
             moments,
             watched: Some(watched),
@@ -153,19 +156,26 @@ impl<'a> Replay<'a> {
             decisions,
             collisions,
             reached,
+            over: true,
             cut,
             moments,
             watched: None,
         }
     }
 
-    /// What each decision answered, as far as it is known.
+    /// The decisions of which it is known what they answered. They come before the packets that they are about, which
+    /// are handed over by the thousand: a loss that is still to come would be none.
+    fn known_decisions(&self) -> impl Iterator<Item = &DecisionRecord> {
+        self.decisions.iter().filter(|record| self.over || record.time <= self.reached)
+    }
+
+    /// What each of them answered.
     fn truths(&self) -> impl Iterator<Item = Option<Cause>> {
         let mut lost: BTreeMap<(u32, u64), Vec<(Time, Cause)>> = BTreeMap::new();
         for loss in self.losses.iter().filter(|loss| loss.data) {
             lost.entry((loss.flow, loss.seq)).or_default().push((loss.time, loss.cause));
         }
-        self.decisions.iter().map(move |record| {
+        self.known_decisions().map(move |record| {
             let of_segment = lost.get(&(record.flow, record.seq))?;
             of_segment
                 .iter()
@@ -185,9 +195,9 @@ impl<'a> Replay<'a> {
         self.cut.unwrap_or(self.reached.min(self.to)).seconds()
     }
 
-    /// Whether a sender has decided on anything so far.
+    /// Whether a sender has decided on anything so far, and it is known on what.
     pub fn has_decisions(&self) -> bool {
-        !self.decisions.is_empty()
+        self.known_decisions().next().is_some()
     }
 
     /// Whether a packet is known so far.
@@ -305,9 +315,9 @@ impl<'a> Replay<'a> {
         of_moments(&self.moments.as_ref()?.repairs, column)
     }
 
-    /// A column of all decisions of the run. `decision`: 0 for a recovery, 1 for a timeout, 2 for a reduction that was
-    /// undone. `belief`: 0 if the sender does not tell losses apart, 1 for congestion, 2 for the air. `truth`: 0 if the
-    /// segment had not been lost, and from 1 on the causes in their order.
+    /// A column of all decisions of the run, or of those that are known so far. `decision`: 0 for a recovery, 1 for a
+    /// timeout, 2 for a reduction that was undone. `belief`: 0 if the sender does not tell losses apart, 1 for
+    /// congestion, 2 for the air. `truth`: 0 if the segment had not been lost, and from 1 on the causes in their order.
     pub fn of_decisions(&self, column: &str) -> Option<Vec<f64>> {
         let of: fn(&DecisionRecord) -> f64 = match column {
             "time_s" => |row| row.time.seconds(),
@@ -331,7 +341,7 @@ impl<'a> Replay<'a> {
             }
             _ => return None,
         };
-        Some(self.decisions.iter().map(of).collect())
+        Some(self.known_decisions().map(of).collect())
     }
 }
 

@@ -102,7 +102,14 @@ fn a_window_is_seen_while_the_run_goes_on() {
     let mut plan = scenario.plan().clone();
     plan.duration = Span::from_secs(200);
     let mut seen = Vec::new();
+    let mut decided = Vec::new();
+    let of_decisions = |replay: &Replay<'_>| {
+        let column = |name: &str| replay.of_decisions(name).unwrap();
+        column("time_s").into_iter().zip(column("truth")).collect::<Vec<_>>()
+    };
     let mut watch = |seconds: f64, begun: &Replay<'_>| {
+        decided.push(of_decisions(begun));
+        assert_eq!(begun.has_decisions(), !decided.last().unwrap().is_empty());
         if begun.has_packets() {
             let column = |name: &str| begun.of_hops(name).unwrap();
             seen.push((seconds, begun.known_s(), column("packet"), column("enqueue_s")));
@@ -119,6 +126,12 @@ fn a_window_is_seen_while_the_run_goes_on() {
         assert_eq!(packets[..begun.len()], *begun);
         let of_whole = enqueued.iter().filter(|&time| time < known).count();
         assert_eq!(times.iter().filter(|&time| time < known).count(), of_whole);
+    }
+    // A decision comes with what it answered, not before: nothing of it is taken back.
+    let truths = of_decisions(&whole);
+    assert!(decided.iter().any(|begun| begun.len() > 10) && truths.len() > 20);
+    for begun in &decided {
+        assert_eq!(truths[..begun.len()], *begun);
     }
 }
 
