@@ -9,12 +9,12 @@ from __future__ import annotations
 import textwrap
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lasthop.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence, Sized
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -132,7 +132,8 @@ def _broken(label: str, letters: int) -> str:
 def _draw_through(figure: Figure) -> None:
     """Draw curves without gaps that are alone wherever they are: dashes tell lines apart."""
     curves = {
-        axes: [line for line in axes.get_lines() if len(line.get_xydata()) > MARK] for axes in figure.axes
+        axes: [line for line in axes.get_lines() if len(cast("Sized", line.get_xdata())) > MARK]
+        for axes in figure.axes
     }
     accompanied = {_look(line) for lines in curves.values() if len(lines) > 1 for line in lines}
     for lines in curves.values():
@@ -191,11 +192,12 @@ def size_of(panels: int, columns: int, size_in: tuple[float, float]) -> tuple[fl
 
 def _place_legend(axes: Axes) -> None:
     """Put the legend above the axes: at their side it would take a third of a column."""
-    if axes.get_legend() is None:
+    legend = axes.get_legend()
+    if legend is None:
         return
     handles, labels = axes.get_legend_handles_labels()
     if labels == [NAMELESS]:
-        axes.get_legend().remove()
+        legend.remove()
         return
     axes.legend(
         handles,
