@@ -553,6 +553,19 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
         ("900-toy/paper.toml: alternatives.x changes nothing: give it set, series, values or studies"),
     ),
     (
+        "an alternative that joins one that is not there",
+        partial(paper, "paper.toml", 'title = "b"', "[alternatives.x]\njoins = ['y']"),
+        "900-toy/paper.toml: alternatives.x joins y: no alternative before it has that name",
+    ),
+    (
+        "a part of no reading",
+        partial(paper, "paper.toml", 'title = "b"', "[alternatives.x]\npart = true\nset = {a = 1}"),
+        (
+            "900-toy/paper.toml: alternatives.x is part of readings, but no reading chooses it: name it in "
+            "the choices of one, or leave out part"
+        ),
+    ),
+    (
         "series that are no table",
         partial(paper, "paper.toml", 'title = "b"', "series = 3"),
         "900-toy/paper.toml: series: it must be a table, found 3",

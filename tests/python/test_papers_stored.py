@@ -6,9 +6,10 @@ import csv
 import importlib
 import io
 import re
+import shutil
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,9 +17,12 @@ from lasthop.papers import library, overview, prose, readings, report, summary, 
 from lasthop.papers.decisions import Outcome
 from lasthop.papers.judge import Verdict
 from lasthop.papers.library import PaperError, Reading, load_paper, paper_folders
+from lasthop.studies.content import read_content
 
 if TYPE_CHECKING:
-    from lasthop.papers.library import Paper, Stated
+    from collections.abc import Iterator
+
+    from lasthop.papers.library import Alternative, Paper, Stated
 
 ROOT = Path(__file__).parents[2]
 REPORTS = Path(__file__).resolve().parents[2] / "docs" / "papers"
@@ -119,21 +123,78 @@ def test_a_setting_that_is_contradicted_decides_no_verdict() -> None:
             assert (one.verdict is Verdict.CONDITIONAL) == ({Outcome.HOLDS, Outcome.FAILS} <= outcomes)
 
 
+#: What holds where a scenario says nothing (docs/reference/scenario.md).
+DEFAULTS = {"topology.cell.error.position": "after-transmission"}
 STATED = [(paper, one) for paper in PAPERS for one in paper.stated]
+
+
+def at(place: Any, key: str) -> Any:
+    """Return what stands at a path of keys; nothing if there is nothing."""
+    for part in key.split("."):
+        if isinstance(place, list):
+            place = place[int(part)]
+        else:
+            place = place.get(part) if isinstance(place, dict) else None
+    return place
+
+
+def overrides_of(study: dict[str, Any], alternative: Alternative | None) -> Iterator[tuple[str, Any]]:
+    """Return what a study sets over its scenario: everywhere, at an alternative, and at its points."""
+    yield from study.get("set", {}).items()
+    if alternative is not None:
+        yield from alternative.set.items()
+    for axis in study.get("axes", []):
+        for point in axis.get("points", []):
+            yield from point.get("set", {}).items()
+        if "path" in axis:
+            yield from ((axis["path"], value) for value in axis["values"])
+
+
+def departures(paper: Paper, stated: Stated) -> list[str]:
+    """Return the studies, at the main setting and at alternatives that vote, that have another value."""
+    found = []
+    for alternative in (None, *(one for one in paper.alternatives if one.no_vote is None and not one.part)):
+        for experiment in paper.ready:
+            if alternative is not None and not alternative.concerns(experiment.name):
+                continue
+            for name in experiment.studies:
+                file = name if alternative is None else alternative.studies.get(name, name)
+                study = read_content(paper.study_path(file))
+                scenario = Path(study["scenario"]).stem
+                if file in stated.elsewhere or (stated.scenarios and scenario not in stated.scenarios):
+                    continue
+                text = (paper.folder / "scenarios" / f"{scenario}.toml").read_text(encoding="utf-8")
+                values = [at(tomllib.loads(text), stated.key)]
+                for key, value in overrides_of(study, alternative):
+                    if stated.key == key:
+                        values.append(value)
+                    elif stated.key.startswith(f"{key}.") and value != "none":
+                        values.append(at(value, stated.key.removeprefix(f"{key}.")))
+                had = [value for value in values if value is not None] or [DEFAULTS.get(stated.key)]
+                allowed = stated.value if isinstance(stated.value, list) else [stated.value]
+                where = f"{file} at {'main' if alternative is None else alternative.name}"
+                found += [f"{where}: {value}" for value in had if value not in allowed]
+    return found
 
 
 @pytest.mark.parametrize(("paper", "stated"), STATED, ids=[f"{p.number}-{s.setting}" for p, s in STATED])
 def test_what_a_paper_states_is_followed_or_said_to_be_not(paper: Paper, stated: Stated) -> None:
-    names = stated.scenarios or [path.stem for path in (paper.folder / "scenarios").glob("*.toml")]
-    assert names
-    for name in names:
-        place = tomllib.loads((paper.folder / "scenarios" / f"{name}.toml").read_text(encoding="utf-8"))
-        for key in stated.key.split("."):
-            if isinstance(place, list):
-                place = place[int(key)]
-            else:
-                place = place.get(key) if isinstance(place, dict) else None
-        assert (place == stated.value) == (stated.departs is None), (name, place)
+    """In every study, with what it sets, at the main setting and at every alternative that votes."""
+    found = departures(paper, stated)
+    assert bool(found) == (stated.departs is not None), found
+    names = {file for experiment in paper.ready for file in experiment.studies}
+    assert set(stated.elsewhere) <= names
+
+
+def test_a_study_that_replaces_what_a_paper_states_is_found(tmp_path: Path) -> None:
+    paper = next(one for one in PAPERS if one.number == "001")
+    folder = tmp_path / paper.folder.name
+    shutil.copytree(paper.folder, folder)
+    study = folder / "studies" / "one-way.toml"
+    static = '[set]\n"topology.cells.0.routing" = "static"\n\n[[axes]]'
+    study.write_text(study.read_text(encoding="utf-8").replace("[[axes]]", static, 1), encoding="utf-8")
+    routing = next(one for one in paper.stated if one.setting == "routing")
+    assert departures(load_paper(folder), routing)
 
 
 def test_every_paper_has_its_table_of_stated_settings() -> None:
@@ -393,3 +454,38 @@ def test_words_of_no_axis_are_refused(tmp_path: Path) -> None:
     manifest.write_text(text.replace("[words] ", '[words]\nfoo = { label = "bar" }\n#'), encoding="utf-8")
     with pytest.raises(PaperError, match=r"words\.foo is no axis of claims\.toml"):
         load_paper(tmp_path)
+
+
+def test_the_verdicts_that_changed_are_those_of_the_reports() -> None:
+    """Each row of docs/papers/changes.md has the verdict of today, another one before, and one cause."""
+    stored = {
+        claim: verdict
+        for paper in STORED
+        for claim, verdict in summary.read_verdicts(REPORTS / paper.number / summary.VERDICTS).items()
+    }
+    page = (REPORTS / "changes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (p\d+\.[^ ]+) \| (.+?) \| (.+?) \| (.+?) \|$", page, re.MULTILINE)
+    assert len(rows) == len({claim for claim, *_ in rows}) > 0
+    for claim, before, now, _ in rows:
+        assert before != now == stored[claim], claim
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.number)
+def test_what_is_true_by_identity_counts_apart(paper: Paper) -> None:
+    """But for a sum of printed cells, of which one reading counts something else."""
+    written = tomllib.loads((paper.folder / "claims.toml").read_text(encoding="utf-8"))["claim"]
+    identities = {one["id"] for one in written if one.get("outlook") == "identity"}
+    solid = [claim.id for claim in paper.claims if readings.decided_by_no_run(paper, claim) is None]
+    counted = [one for one in solid if one in identities]
+    assert counted == (["p003.tab1.sum"] if paper.number == "003" else [])
+
+
+def test_an_alternative_that_joins_others_makes_all_their_choices() -> None:
+    paper = next(one for one in PAPERS if one.number == "000")
+    of = {one.name: one for one in paper.alternatives}
+    joined = of["rate_4000_generated"]
+    assert joined.set == of["rate_4000"].set
+    assert joined.sources == of["generated"].sources
+    assert joined.experiments is None, "it concerns all that one of them concerns"
+    assert of["fast_and_far"].set == {**of["hop_50ms"].set, **of["rate_4000"].set}
+    assert of["fast_and_far"].experiments == of["rate_4000"].experiments

@@ -135,7 +135,7 @@ def _rejudge(papers: list[Paper], folders: dict[str, Path], root: Path | None) -
 
     for paper in papers:
         folder = folders[paper.number]
-        print_content(tables.counts_table(report.rejudge(paper, folder)))
+        print_content(tables.counts_table(paper, report.rejudge(paper, folder)))
         say(readings.in_short(paper, readings.read(paper, folder / readings.READINGS)))
         note(f"report in {folder / report.REPORT}")
     if root is not None:

@@ -152,7 +152,8 @@ def judge(
     judgements = []
     for claim in claims:
         predicate = _parse(claim, paper)
-        names = [MAIN, *(one.name for one in paper.alternatives if _concerned(claim, one.experiments))]
+        whole = [one for one in paper.alternatives if not one.part]
+        names = [MAIN, *(one.name for one in whole if _concerned(claim, one.experiments))]
         findings = {
             name: evaluate(claim, predicate, paper, datasets[name], only)
             for name in names

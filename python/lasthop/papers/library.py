@@ -30,6 +30,8 @@ Strength = Literal["headline", "supporting"]
 DATA = Path(__file__).parent / "data"
 FOLDER_NAME = re.compile(r"(\d{3})-[a-z0-9-]+")
 MANIFEST, CLAIMS, NOTES, STUDIES = "paper.toml", "claims.toml", "notes.md", "studies"
+#: Keys of an alternative in the manifest.
+ALTERNATIVE = "title set series values studies experiments no_vote part"
 #: An axis along which one run has many values, such as time; it always runs under an aggregate.
 SAMPLE_AXES = frozenset({"t", "i"})
 CLAIMS_VERSION = 1
@@ -206,6 +208,8 @@ class Alternative:
         Studies in whose place others are run.
     experiments : tuple of str or None
         Those that it concerns; all if `None`.
+    part : bool
+        Whether it is measured only for the readings that choose it: no reading alone, decides no verdict.
     """
 
     name: str
@@ -217,6 +221,7 @@ class Alternative:
     experiments: tuple[str, ...] | None
     no_vote: str | None
     """Why it decides no verdict: what the paper, or our report, has against it."""
+    part: bool = False
 
     def concerns(self, experiment: str) -> bool:
         """Whether the experiment of this name is run at the alternative setting."""
@@ -259,6 +264,8 @@ class Stated:
         Files in ``scenarios`` that it concerns; all if empty.
     departs : str or None
         Why the main setting does not follow it, if it does not.
+    elsewhere : dict
+        Studies that have another value, each with the reason.
     """
 
     setting: str
@@ -268,6 +275,7 @@ class Stated:
     value: Any
     scenarios: tuple[str, ...]
     departs: str | None
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,6 +486,7 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
             if one not in experiments:
                 raise PaperError(f"{path / CLAIMS}: {claim.id} names {one}, which is no experiment")
     names = {one.name for one in experiments.values()}
+    alternatives = _joined(path, manifest.get("alternatives", {}))
     sources = {name: Source(metric=name) for name in vocabulary.series}
     for name, entry in manifest.get("series", {}).items():
         if name not in vocabulary.series:
@@ -501,13 +510,9 @@ def _paper(path: Path, manifest: dict[str, Any], content: dict[str, Any]) -> Pap
             name: _words(path, name, entry, vocabulary) for name, entry in manifest.get("words", {}).items()
         },
         alternatives=tuple(
-            _alternative(path, name, entry, names, vocabulary)
-            for name, entry in manifest.get("alternatives", {}).items()
+            _alternative(path, name, entry, names, vocabulary) for name, entry in alternatives.items()
         ),
-        readings=tuple(
-            _reading(path, name, entry, manifest.get("alternatives", {}))
-            for name, entry in manifest.get("readings", {}).items()
-        ),
+        readings=_readings(path, manifest.get("readings", {}), alternatives),
         stated=tuple(_stated(path, entry) for entry in manifest.get("stated", ())),
         now=tuple(_now(path, name, entry) for name, entry in manifest.get("now", {}).items()),
         quick=_quick(path, manifest.get("quick", {})),
@@ -620,12 +625,6 @@ def _claim(path: Path, entry: dict[str, Any]) -> Claim:
 def _alternative(
     path: Path, name: str, entry: dict[str, Any], experiments: Iterable[str], vocabulary: Vocabulary
 ) -> Alternative:
-    _check_keys(
-        path / MANIFEST,
-        entry,
-        "title set series values studies experiments no_vote",
-        f"alternatives.{name}: ",
-    )
     series: dict[str, Any] = entry.get("series", {})
     if not (entry.get("set") or series or entry.get("values") or entry.get("studies")):
         raise PaperError(
@@ -652,11 +651,14 @@ def _alternative(
         studies=entry.get("studies", {}),
         experiments=None if concerned is None else tuple(concerned),
         no_vote=entry.get("no_vote"),
+        part=entry.get("part", False),
     )
 
 
 def _stated(path: Path, entry: dict[str, Any]) -> Stated:
-    _check_keys(path / MANIFEST, entry, "setting says where key value scenarios departs", "stated: ")
+    _check_keys(
+        path / MANIFEST, entry, "setting says where key value scenarios departs elsewhere", "stated: "
+    )
     for key in ("setting", "says", "where", "key", "value"):
         if key not in entry:
             raise PaperError(f"{path / MANIFEST}: stated: {entry.get('setting', 'an entry')} lacks {key}")
@@ -668,7 +670,60 @@ def _stated(path: Path, entry: dict[str, Any]) -> Stated:
         value=entry["value"],
         scenarios=tuple(entry.get("scenarios", ())),
         departs=entry.get("departs"),
+        elsewhere=entry.get("elsewhere", {}),
     )
+
+
+def _joined(path: Path, entries: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the entries of alternatives, those that join others with the choices of these."""
+    whole: dict[str, dict[str, Any]] = {}
+    for name, entry in entries.items():
+        _check_keys(path / MANIFEST, entry, f"{ALTERNATIVE} joins", f"alternatives.{name}: ")
+        joins = entry.get("joins", [])
+        unknown = [one for one in joins if one not in whole]
+        if unknown:
+            raise PaperError(
+                f"{path / MANIFEST}: alternatives.{name} joins {unknown[0]}: no alternative before it has "
+                "that name"
+            )
+        whole[name] = _union([whole[one] for one in joins], entry) if joins else entry
+    return whole
+
+
+def _union(joined: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choices of several alternatives as one, a later over an earlier one, its own over all."""
+    choices: dict[str, Any] = {}
+    for part in (*joined, own):
+        for key in ("set", "series", "studies"):
+            choices[key] = {**choices.get(key, {}), **part.get(key, {})}
+        axes = {*choices.get("values", {}), *part.get("values", {})}
+        choices["values"] = {
+            axis: {**choices.get("values", {}).get(axis, {}), **part.get("values", {}).get(axis, {})}
+            for axis in axes
+        }
+        if "no_vote" in part:
+            choices["no_vote"] = part["no_vote"]
+    # It concerns what any of them does.
+    concerned = [part.get("experiments") for part in joined]
+    if None not in concerned:
+        choices["experiments"] = list(dict.fromkeys(one for of_part in concerned for one in of_part or ()))
+    titles = "; ".join(str(part.get("title", "")) for part in joined)
+    kept = {key: own[key] for key in ("title", "experiments", "part") if key in own}
+    return {"title": titles, **choices, **kept}
+
+
+def _readings(
+    path: Path, entries: Mapping[str, dict[str, Any]], alternatives: Mapping[str, dict[str, Any]]
+) -> tuple[Reading, ...]:
+    found = tuple(_reading(path, name, entry, alternatives) for name, entry in entries.items())
+    chosen = {choice for reading in found for choice in reading.choices}
+    for name, entry in alternatives.items():
+        if entry.get("part", False) and name not in chosen:
+            raise PaperError(
+                f"{path / MANIFEST}: alternatives.{name} is part of readings, but no reading chooses it: "
+                "name it in the choices of one, or leave out part"
+            )
+    return found
 
 
 def _reading(path: Path, name: str, entry: dict[str, Any], alternatives: Mapping[str, Any]) -> Reading:

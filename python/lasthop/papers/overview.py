@@ -25,9 +25,9 @@ INTRODUCTION = """\
 Every checkable statement of each paper, judged by one rule (`docs/reference/claims.md`) on one simulator. A
 *reading* of a paper is a consistent set of choices: what it states, and one value for each setting that it
 leaves open. Each reading is judged as a whole. A reading that contradicts the paper or our report is not
-counted; the reports give the reason. A claim that no run decides is arithmetic, true by construction, or has
-a tolerance that zero effect would also meet. Further down, a verdict is that of the main setting, and
-*conditional* if a claim holds at one counted setting and fails at another.\
+counted; the reports give the reason. Only claims that runs decide are counted: one that no run decides is
+arithmetic, true by construction, or has a tolerance that zero effect would also meet. Further down, a verdict
+is that of the main setting, and *conditional* if a claim holds at one counted setting and fails at another.\
 """
 HEADS = (
     "paper",
@@ -144,8 +144,7 @@ def _table(
         judged = readings.read(paper, folder / readings.READINGS)
         found = readings.overall(paper, judged)
         place = folder.relative_to(root) if folder.is_relative_to(root) else folder
-        claims = [claim for claim in paper.claims if claim.id in judged[0].outcomes]
-        headline = [claim for claim in claims if claim.strength == "headline"]
+        claims, headline = found.solid, found.headline
         letter = found.literal
         cells = [
             found.best.reading.name,

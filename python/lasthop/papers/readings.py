@@ -38,6 +38,8 @@ LINE_WIDTH = 118
 READINGS = "readings.csv"
 #: Name of the reading that follows the paper to the letter, where paper.toml declares it.
 LITERAL = "letter_of_the_paper"
+#: What claims are called that no run decides.
+EMPTY = "decided by no run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,10 @@ class Judged:
 
 
 def declared(paper: Paper) -> list[Reading]:
-    """Return the readings of a paper: the main setting, each alternative alone, and those of paper.toml."""
+    """Return the readings of a paper: the main setting, each whole alternative, and those of paper.toml."""
     single = [Reading(MAIN, "the main setting", (), None)]
-    single += [Reading(one.name, one.title, (one.name,), one.no_vote) for one in paper.alternatives]
+    whole = [one for one in paper.alternatives if not one.part]
+    single += [Reading(one.name, one.title, (one.name,), one.no_vote) for one in whole]
     return [*single, *paper.readings]
 
 
@@ -157,6 +160,14 @@ def decided_by_no_run(paper: Paper, claim: Claim) -> str | None:
     return None
 
 
+def by_kind(paper: Paper, judgements: Sequence[Judgement]) -> dict[str, list[Judgement]]:
+    """Sort by the strength of the claim, and what no run decides apart."""
+    kinds: dict[str, list[Judgement]] = {"headline": [], "supporting": [], EMPTY: []}
+    for one in judgements:
+        kinds[one.claim.strength if decided_by_no_run(paper, one.claim) is None else EMPTY].append(one)
+    return kinds
+
+
 def _covers_no_effect(predicate: Node, claim: Claim) -> bool:
     """Whether every comparison is of an effect with a number, and would hold if there were no effect."""
     pending: list[Node] = [predicate]
@@ -184,16 +195,20 @@ class Overall:
 
     Attributes
     ----------
+    solid, headline : tuple of Claim
+        Claims that runs decide, and the headline claims among them. Nothing else is counted.
     best, literal : Judged or None
-        The reading under which most claims hold, and the one that follows the paper to the letter.
+        The reading under which most of these hold, and the one that follows the paper to the letter.
     voting, tried : int
-        Readings that vote, and all that were judged.
+        Readings that vote, and all that were judged; two names of the same choices are one reading.
     always, never, turning : tuple of Claim
         Claims that hold at each voting reading, that fail at each, and that hold at one and fail at another.
     empty : dict
         Claims that no run decides, with the reason.
     """
 
+    solid: tuple[Claim, ...]
+    headline: tuple[Claim, ...]
     best: Judged
     literal: Judged | None
     voting: int
@@ -207,21 +222,23 @@ class Overall:
 def overall(paper: Paper, judged: Sequence[Judged]) -> Overall:
     """Weigh the readings against each other; one that does not vote decides nothing."""
     claims = [claim for claim in paper.claims if claim.id in judged[0].outcomes]
-    headline = [claim for claim in claims if claim.strength == "headline"]
     empty = {claim.id: why for claim in claims if (why := decided_by_no_run(paper, claim)) is not None}
     solid = [claim for claim in claims if claim.id not in empty]
+    headline = [claim for claim in solid if claim.strength == "headline"]
     voting = [one for one in judged if one.reading.no_vote is None]
     # Of equals the one declared first: the main setting before others.
     best = max(voting, key=lambda one: (one.holding(solid), one.holding(headline)))
-    sets = {claim.id: {one.outcomes[claim.id] for one in voting} for claim in claims}
+    sets = {claim.id: {one.outcomes[claim.id] for one in voting} for claim in solid}
     return Overall(
+        solid=tuple(solid),
+        headline=tuple(headline),
         best=best,
         literal=next((one for one in judged if one.reading.name == LITERAL), None),
-        voting=len(voting),
-        tried=len(judged),
-        always=tuple(claim for claim in claims if sets[claim.id] == {Outcome.HOLDS}),
-        never=tuple(claim for claim in claims if sets[claim.id] == {Outcome.FAILS}),
-        turning=tuple(claim for claim in claims if {Outcome.HOLDS, Outcome.FAILS} <= sets[claim.id]),
+        voting=len({one.reading.choices for one in voting}),
+        tried=len({one.reading.choices for one in judged}),
+        always=tuple(claim for claim in solid if sets[claim.id] == {Outcome.HOLDS}),
+        never=tuple(claim for claim in solid if sets[claim.id] == {Outcome.FAILS}),
+        turning=tuple(claim for claim in solid if {Outcome.HOLDS, Outcome.FAILS} <= sets[claim.id]),
         empty=empty,
     )
 
@@ -229,22 +246,19 @@ def overall(paper: Paper, judged: Sequence[Judged]) -> Overall:
 def in_short(paper: Paper, judged: Sequence[Judged]) -> str:
     """Return what the best reading, the literal one and all of them say, in a paragraph."""
     found = overall(paper, judged)
-    claims = [claim for claim in paper.claims if claim.id in judged[0].outcomes]
-    headline = [claim for claim in claims if claim.strength == "headline"]
-    solid = [claim for claim in claims if claim.id not in found.empty]
-    told = [f"The best joint reading is {_told(found.best, claims, headline)}."]
+    decided = (
+        f"Runs decide {len(found.solid)} of {len(found.solid) + len(found.empty)} claims, and "
+        f"{len(found.headline)} headline claims are among these; nothing else is counted."
+    )
+    told = [decided, f"The best joint reading is {_told(found)}."]
     if found.literal is not None:
         told.append(
             f"To the letter ({found.literal.reading.title}) it is "
-            f"{found.literal.holding(claims)} and {found.literal.holding(headline)}."
+            f"{found.literal.holding(found.solid)} and {found.literal.holding(found.headline)}."
         )
     told.append(
         f"{found.voting} of {found.tried} readings vote. At each of these {len(found.always)} claims hold "
         f"and {len(found.never)} fail; {len(found.turning)} hold at one and fail at another."
-    )
-    told.append(
-        f"{len(found.empty)} claims are decided by no run; of the other {len(solid)}, "
-        f"{found.best.holding(solid)} hold under the best reading."
     )
     return " ".join(told)
 
@@ -252,18 +266,17 @@ def in_short(paper: Paper, judged: Sequence[Judged]) -> str:
 def section(paper: Paper, judged: Sequence[Judged]) -> list[str]:
     """Return the report's part on readings: what the best, the literal and all of them say."""
     found = overall(paper, judged)
-    claims = [claim for claim in paper.claims if claim.id in judged[0].outcomes]
-    headline = [claim for claim in claims if claim.strength == "headline"]
+    solid, headline = found.solid, found.headline
     lines = [
         "| reading | choices | holds | fails | neither | headline claims that hold | votes |",
         "| --- | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for one in judged:
-        counts = Counter(one.outcomes.values())
+        counts = Counter(one.outcomes[claim.id] for claim in solid)
         holds, fails = counts[Outcome.HOLDS], counts[Outcome.FAILS]
         choices = ", ".join(one.reading.choices) if len(one.reading.choices) > 1 else one.reading.title
         lines.append(
-            f"| {one.reading.name} | {choices} | {holds} | {fails} | {len(claims) - holds - fails} | "
+            f"| {one.reading.name} | {choices} | {holds} | {fails} | {len(solid) - holds - fails} | "
             f"{one.holding(headline)} of {len(headline)} | {_vote(one.reading)} |"
         )
     parts = ["## Readings", in_short(paper, judged), "\n".join(lines)]
@@ -295,14 +308,16 @@ def stated(paper: Paper) -> list[str]:
     lines = ["| setting | the paper | where | followed |", "| --- | --- | --- | --- |"]
     for one in paper.stated:
         followed = "yes" if one.departs is None else f"**no**: {one.departs}"
+        followed += "".join(f"; not in {study}: {why}" for study, why in one.elsewhere.items())
         lines.append(f"| {one.setting} | {one.says} | {one.where} | {followed} |")
     return ["## Stated settings", "\n".join(lines)]
 
 
-def _told(one: Judged, claims: Sequence[Claim], headline: Sequence[Claim]) -> str:
+def _told(found: Overall) -> str:
+    one = found.best
     return (
-        f"*{one.reading.name}* ({one.reading.title}): {one.holding(claims)} of {len(claims)} claims hold, "
-        f"{one.holding(headline)} of {len(headline)} headline claims"
+        f"*{one.reading.name}* ({one.reading.title}): {one.holding(found.solid)} of {len(found.solid)} "
+        f"claims hold, {one.holding(found.headline)} of {len(found.headline)} headline claims"
     )
 
 

@@ -178,7 +178,7 @@ def markdown(reproduction: Reproduction, pictures: Mapping[str, Sequence[str]], 
         *_headed("\n\n".join([*filter(None, head), *_effort(reproduction, command)]), first),
         *readings.section(paper, reproduction.readings),
         *readings.stated(paper),
-        *_summary(reproduction.judgements, len(reproduction.plan.also)),
+        *_summary(reproduction.paper, reproduction.judgements, len(reproduction.plan.also)),
         *_settings(paper, reproduction.results),
         "## Figures and tables",
         *(
@@ -229,20 +229,20 @@ def _effort(reproduction: Reproduction, command: str) -> list[str]:
     return parts
 
 
-def _summary(judgements: Sequence[Judgement], also: int = 0) -> list[str]:
+def _summary(paper: Paper, judgements: Sequence[Judgement], also: int = 0) -> list[str]:
     head = "| claims | " + " | ".join(verdict.value for verdict in Verdict) + " | all |"
     lines = [head, "| --- |" + " ---: |" * (len(Verdict) + 1)]
-    for strength in ("headline", "supporting"):
-        of_strength = [one for one in judgements if one.claim.strength == strength]
-        cells = " | ".join(str(number) for number in count(of_strength).values())
-        lines.append(f"| {strength} | {cells} | {len(of_strength)} |")
+    kinds = readings.by_kind(paper, judgements)
+    for name, of_row in kinds.items():
+        cells = " | ".join(str(number) for number in count(of_row).values())
+        lines.append(f"| {name} | {cells} | {len(of_row)} |")
     parts = ["## Verdicts", "\n".join(lines)]
     if any(len(one.findings) > 1 for one in judgements):
-        parts.append(_at_the_main_setting(judgements))
-    changed = changed_at_99(judgements)
+        parts.append(_at_the_main_setting(kinds["headline"], kinds["supporting"]))
+    changed, decided = changed_at_99(judgements), len(judgements) - len(kinds[readings.EMPTY])
     parts.append(
-        f"With intervals of 99 % instead of 95, {changed} of {len(judgements)} verdicts would be others "
-        f"({changed / max(len(judgements), 1):.0%}). The column *effect* has what decides at the main "
+        f"With intervals of 99 % instead of 95, {changed} of {decided} verdicts that runs decide would be "
+        f"others ({changed / max(decided, 1):.0%}). The column *effect* has what decides at the main "
         "setting: how far its left side is from its right one or a curve's end from its beginning, with the "
         "interval of 95 %, and in brackets the least size that such runs see four times in five."
     )
@@ -268,12 +268,14 @@ def _summary(judgements: Sequence[Judgement], also: int = 0) -> list[str]:
     return parts
 
 
-def _at_the_main_setting(judgements: Sequence[Judgement]) -> str:
-    """Say how the claims come out when the alternative settings are left aside."""
-    headlines = [one for one in judgements if one.claim.strength == "headline"]
-    told = [counted([one.findings[MAIN] for one in chosen]) for chosen in (judgements, headlines)]
+def _at_the_main_setting(headlines: Sequence[Judgement], others: Sequence[Judgement]) -> str:
+    """Say how the claims that runs decide come out when the alternative settings are left aside."""
+    told = [counted([one.findings[MAIN] for one in chosen]) for chosen in ([*headlines, *others], headlines)]
     rest = f"; of the headline claims {told[1]}" if headlines else ""
-    return f"At the main setting alone, {told[0]}{rest}."
+    return (
+        f"At the main setting alone, {told[0]}{rest}. Other settings go by their names in the tables of "
+        "readings and of alternative settings."
+    )
 
 
 def _settings(paper: Paper, run: Container[str]) -> list[str]:
@@ -374,7 +376,7 @@ def rejudge(paper: Paper, folder: Path) -> list[Judgement]:
         raise PaperError(f"'{path}' is not a report of all figures: run lasthop reproduce {paper.number}")
     first, notes = _notes(paper, datasets)
     parts = [*_headed(old[""], first), *readings.section(paper, judged), *readings.stated(paper)]
-    parts += [*_summary(judgements), *_settings(paper, datasets), "## Figures and tables"]
+    parts += [*_summary(paper, judgements), *_settings(paper, datasets), "## Figures and tables"]
     _, *drawn = figures.items()
     for (title, body), experiment in zip(drawn, paper.experiments.values(), strict=True):
         pictures = [line for line in body.splitlines() if line.startswith("![")]

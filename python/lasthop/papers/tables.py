@@ -77,7 +77,10 @@ def verdicts_table(reproduction: Reproduction) -> RenderableType:
         for one in judgements
         if one.claim.strength != "headline" and one.verdict in {Verdict.NOT_REPRODUCED, Verdict.CONDITIONAL}
     ]
-    parts: list[RenderableType] = [Text(f"{_effort(reproduction)}\n"), counts_table(judgements)]
+    parts: list[RenderableType] = [
+        Text(f"{_effort(reproduction)}\n"),
+        counts_table(reproduction.paper, judgements),
+    ]
     if judgements:
         parts.append(Text("\n" + readings.in_short(reproduction.paper, reproduction.readings)))
     if headlines:
@@ -101,8 +104,8 @@ def count(judgements: Iterable[Judgement]) -> dict[Verdict, int]:
     return {verdict: counted[verdict] for verdict in Verdict}
 
 
-def counts_table(judgements: Sequence[Judgement]) -> RenderableType:
-    """Show how many claims of each strength have each verdict."""
+def counts_table(paper: Paper, judgements: Sequence[Judgement]) -> RenderableType:
+    """Show how many claims of each strength have each verdict, and of those that no run decides."""
     from rich.table import Table
     from rich.text import Text
 
@@ -111,10 +114,9 @@ def counts_table(judgements: Sequence[Judgement]) -> RenderableType:
     for verdict in Verdict:
         table.add_column(verdict.value, justify="right")
     table.add_column("all", justify="right")
-    for strength in ("headline", "supporting"):
-        of_strength = [one for one in judgements if one.claim.strength == strength]
-        cells = [Text(str(number), style=COLOURS[one]) for one, number in count(of_strength).items()]
-        table.add_row(strength, *cells, str(len(of_strength)))
+    for name, of_row in readings.by_kind(paper, judgements).items():
+        cells = [Text(str(number), style=COLOURS[one]) for one, number in count(of_row).items()]
+        table.add_row(name, *cells, str(len(of_row)))
     return table
 
 
