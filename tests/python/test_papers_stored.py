@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import itertools
 import re
 import shutil
 import tomllib
@@ -489,3 +490,18 @@ def test_an_alternative_that_joins_others_makes_all_their_choices() -> None:
     assert joined.experiments is None, "it concerns all that one of them concerns"
     assert of["fast_and_far"].set == {**of["hop_50ms"].set, **of["rate_4000"].set}
     assert of["fast_and_far"].experiments == of["rate_4000"].experiments
+
+
+def test_what_stands_for_another_stays_what_it_is() -> None:
+    """Vegas in the place of Vegas with ECN is Vegas there too, measured and set as the alternative has it."""
+    paper = next(one for one in PAPERS if one.number == "001")
+    datasets = summary.read_series(paper, REPORTS / "001" / summary.SERIES)
+    names = [one.name for one in paper.alternatives if "variant" in one.values]
+    assert len(names) >= 4
+    for name in names:
+        for snoop, way in itertools.product(("off", "on"), ("uni", "bi")):
+            of = [
+                datasets[name].find("throughput", {"variant": sender, "snoop": snoop, "dir": way})
+                for sender in ("vegas", "e_vegas")
+            ]
+            assert of[0] == of[1] != {}, (name, snoop, way)

@@ -316,9 +316,10 @@ def carry_out(
     datasets = {MAIN: gather(plan.paper, plan.experiments, results[MAIN], known)}
     for alternative in plan.paper.alternatives:
         if alternative.name in results:
-            read_so = read_as(plan.paper, alternative)
+            standing, given = stand_ins(plan.paper, alternative)
+            read_so = read_as(plan.paper, replace(alternative, values=given))
             other = gather(read_so, plan.experiments, results[alternative.name])
-            datasets[alternative.name] = datasets[MAIN].updated(other)
+            datasets[alternative.name] = datasets[MAIN].updated(other.relabelled(standing))
     judgements = judge(plan.paper, plan.claims, datasets, plan.only)
     judged = judge_readings(plan.paper, judgements, datasets, plan.only)
     effort = _effort(folder / RUNS, campaign.values())
@@ -360,6 +361,22 @@ def gather(
                 if file in results:
                     _gather(data, paper, {**experiment.fixed, **more}, results[file], names, known)
     return data
+
+
+def stand_ins(
+    paper: Paper, alternative: Alternative
+) -> tuple[dict[str, dict[str, Value]], dict[str, dict[str, Value]]]:
+    """Return the values that others of the claims stand for, and those for which a point of the studies does.
+
+    What the claims know as well, such as ``vegas`` in the place of ``e_vegas``, stays what it is.
+    """
+    standing: dict[str, dict[str, Value]] = {}
+    given: dict[str, dict[str, Value]] = {}
+    for axis, stands_for in alternative.values.items():
+        known = paper.vocabulary.axes.get(axis) or ()
+        for ours, theirs in stands_for.items():
+            (standing if theirs in known else given).setdefault(axis, {})[ours] = theirs
+    return standing, given
 
 
 def read_as(paper: Paper, alternative: Alternative) -> Paper:
