@@ -163,7 +163,7 @@ def draw_timeout(numbers: Numbers, axes: list[Axes]) -> None:
         )
         place.axhline(numbers["printed"][at], color=colour, linewidth=0.9, linestyle=(0, (5, 2)))
     printed = " and ".join(map(format_value, numbers["printed"]))
-    place.set(title=f"Packets sent in 4.8 s, by link timeout (dashed: printed, {printed})")
+    place.set(title=f"Packets sent in 4.8 s, by link and sender (dashed: printed, {printed})")
     place.set_xticks(range(len(TIMEOUTS)), list(TIMEOUTS.values()))
     place.set(ylabel="packets", ylim=(0, 1600))
     place.legend(frameon=False, ncols=2, loc="upper left")

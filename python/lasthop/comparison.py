@@ -351,7 +351,9 @@ class Comparison(OverTime):
         }
         told = {}
         for difference in self.list_differences():
-            if difference.better is None or difference.metric.higher_is_better is not False:
+            metric = difference.metric
+            waits = metric.unit == "s" or "queue" in metric.field
+            if difference.better is None or metric.higher_is_better is not False or not waits:
                 continue
             pair = (difference.transport, difference.baseline)
             short, long = pair if difference.better else pair[::-1]

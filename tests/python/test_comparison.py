@@ -276,6 +276,9 @@ def test_delays_of_an_idle_link_are_said_to_be_that(share: float, *, told: bool)
         words = "vegas keeps bottleneck 2.00 % busy, reno 20.0 %: delays and queues are shorter there"
         assert [text.startswith(words) for text in found.idle] == [True] * told
         assert (words[:30] in repr(found)) == told
+        # What does not wait is not shorter for that.
+        others = Comparison({"name": "lab"}, "0.1.0", pair, next(iter(pair)), [named("retransmitted_share")])
+        assert others.idle == []
 
 
 def test_one_seed_says_once_that_it_shows_nothing() -> None:

@@ -550,12 +550,17 @@ CASES: list[tuple[str, Callable[[], object], str]] = [
     (
         "an alternative to nothing",
         partial(paper, "paper.toml", 'title = "b"', "[alternatives.x]\ntitle = 'x'"),
-        ("900-toy/paper.toml: alternatives.x changes nothing: give it set, series, values or studies"),
+        ("900-toy/paper.toml: alternatives.x changes nothing: give it set, series, values, studies or joins"),
     ),
     (
         "an alternative that joins one that is not there",
         partial(paper, "paper.toml", 'title = "b"', "[alternatives.x]\njoins = ['y']"),
         "900-toy/paper.toml: alternatives.x joins y: no alternative before it has that name",
+    ),
+    (
+        "names to join that are no list",
+        partial(paper, "paper.toml", 'title = "b"', "[alternatives.x]\njoins = 'y'"),
+        "900-toy/paper.toml: alternatives.x: joins is a list of names, and part is true or false",
     ),
     (
         "a part of no reading",

@@ -628,7 +628,8 @@ def _alternative(
     series: dict[str, Any] = entry.get("series", {})
     if not (entry.get("set") or series or entry.get("values") or entry.get("studies")):
         raise PaperError(
-            f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set, series, values or studies"
+            f"{path / MANIFEST}: alternatives.{name} changes nothing: give it set, series, values, studies "
+            "or joins"
         )
     for one in entry.get("values", {}):
         if one not in vocabulary.axes:
@@ -662,6 +663,10 @@ def _stated(path: Path, entry: dict[str, Any]) -> Stated:
     for key in ("setting", "says", "where", "key", "value"):
         if key not in entry:
             raise PaperError(f"{path / MANIFEST}: stated: {entry.get('setting', 'an entry')} lacks {key}")
+    if not isinstance(entry.get("elsewhere", {}), dict):
+        raise PaperError(
+            f"{path / MANIFEST}: stated: {entry['setting']}: elsewhere must be a table of studies and reasons"
+        )
     return Stated(
         setting=entry["setting"],
         says=entry["says"],
@@ -680,6 +685,10 @@ def _joined(path: Path, entries: Mapping[str, dict[str, Any]]) -> dict[str, dict
     for name, entry in entries.items():
         _check_keys(path / MANIFEST, entry, f"{ALTERNATIVE} joins", f"alternatives.{name}: ")
         joins = entry.get("joins", [])
+        if not isinstance(joins, list) or not isinstance(entry.get("part", False), bool):
+            raise PaperError(
+                f"{path / MANIFEST}: alternatives.{name}: joins is a list of names, and part is true or false"
+            )
         unknown = [one for one in joins if one not in whole]
         if unknown:
             raise PaperError(

@@ -257,8 +257,8 @@ def in_short(paper: Paper, judged: Sequence[Judged]) -> str:
             f"{found.literal.holding(found.solid)} and {found.literal.holding(found.headline)}."
         )
     told.append(
-        f"{found.voting} of {found.tried} readings vote. At each of these {len(found.always)} claims hold "
-        f"and {len(found.never)} fail; {len(found.turning)} hold at one and fail at another."
+        f"{found.voting} of {found.tried} readings vote. Of the claims {len(found.always)} hold at each of "
+        f"these, {len(found.never)} fail at each, and {len(found.turning)} hold at one and fail at another."
     )
     return " ".join(told)
 

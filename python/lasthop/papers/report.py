@@ -412,7 +412,7 @@ def _is_bold(part: str) -> bool:
 def _headed(head: str, first: Sequence[str]) -> list[str]:
     """Return what stands above the sections of a report, with what comes first drawn anew below the table."""
     parts = [part for part in head.split("\n\n") if not _is_bold(part) or OF_RUNS.match(part)]
-    table = next(at for at, part in enumerate(parts) if part.startswith("|"))
+    table = next((at for at, part in enumerate(parts) if part.startswith("|")), 0)
     return [*parts[: table + 1], *first, *parts[table + 1 :]]
 
 

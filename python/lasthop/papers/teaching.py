@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from lasthop.papers import prose, summary
 from lasthop.papers.library import DATA, PaperError
 from lasthop.papers.measurement import Dataset
-from lasthop.papers.readings import READINGS
+from lasthop.papers.readings import READINGS, decided_by_no_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -124,11 +124,12 @@ class Evidence:
     def _count(self, paper: Paper, reading: str, words: Sequence[str], *, headline: bool) -> int:
         outcome, *beginnings = words
         strengths = {claim.id: claim.strength for claim in paper.claims}
+        empty = {claim.id for claim in paper.claims if decided_by_no_run(paper, claim) is not None}
         within = tuple(f"{paper.id}.{one}" for one in beginnings) or ("",)
         return sum(
             outcome in {"all", found} and claim.startswith(within)
             for claim, found in self.outcomes(paper, reading).items()
-            if not headline or strengths.get(claim) == "headline"
+            if claim not in empty and (not headline or strengths.get(claim) == "headline")
         )
 
 
