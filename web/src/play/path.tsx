@@ -333,11 +333,14 @@ export function PathPicture({ checked, series, interruptions, flow, theme, of, r
     // Not the window alone changes its size: the text of the scenario takes half of it.
     const watch = new ResizeObserver(later);
     if (canvas.current) watch.observe(canvas.current);
+    // Nor does a window that moves to a finer screen change it.
+    window.addEventListener("resize", later);
     return () => {
       if (taken === own) taken = null;
       forget();
       cancelAnimationFrame(frame);
       watch.disconnect();
+      window.removeEventListener("resize", later);
     };
   }, [description, layout, series, interruptions, flow, ink, isHeld, trace, speed, isSlow]);
   useEffect(() => {
